@@ -5,8 +5,9 @@
     sudo containers/build.py [--tier full|slim|tensorrt]
 
 The root file system is Debian's packages (debs.txt), the Python packages of uv.lock, and pybench's own C++, Rust and
-Go, compiled at fixed paths in a second Debian root, the builder, so that this machine's compilers do not matter. Its
-tar's sha256 is the image's identity; both archives derive from it without a container engine. README.md has the rest.
+Go. These are compiled at fixed paths in a second Debian root, the builder, so that this machine's compilers do not
+matter. Its tar's sha256 is the image's identity; both archives derive from it without a container engine. README.md has
+the rest.
 
 It needs only Python's standard library, Debian's mmdebstrap and root. It publishes nothing.
 """

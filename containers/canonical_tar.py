@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merge file trees into one tar that is the same bytes wherever it is written.
 
-What varies between two machines is fixed: order (sorted by name), owners (numbers only), times (never later than the
-given epoch), permissions of files that a umask shaped, and the choice of which hard link carries the data. Sockets
-and device nodes are left out, since every container engine makes its own /dev. Extended attributes are dropped.
+What varies between two machines is fixed: order (sorted by name), owners (numbers only), and times (never later than
+the given epoch). So are permissions of files that a umask shaped, and the choice of which hard link carries the data.
+Sockets and device nodes are left out, since every container engine makes its own /dev. Extended attributes are dropped.
 
 It follows the list of leaks at reproducible-builds.org/docs/archives. It compresses nothing: no compressor promises
 the same output in its next version.

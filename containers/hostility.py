@@ -2,7 +2,7 @@
 """A builder that is made as different as can be: another clock, and folders that list their entries in random order.
 
 verify.py builds this way, to see that neither enters an image. What surrounds build.py (host name, time zone, umask,
-home, locale, CPUs, folder) verify.py sets by itself; clock and order have to be set inside, around compilers only:
+home, locale, CPUs, folder) verify.py sets by itself. Clock and order have to be set inside, around compilers only:
 downloads would refuse certificates of another time.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's TensorRT for the tier `tensorrt`: wheels that the user fetches, taken in only by their sha256.
 
-Its licence lets nobody publish an image that holds them, and its packages on PyPI are stubs that download while they
-are installed, so the hashes that uv.lock could have would be the stubs'. tensorrt.lock has the wheels' own: in pip's
+Its licence lets nobody publish an image that holds them. Its packages on PyPI are stubs that download while they are
+installed, so the hashes that uv.lock could have would be the stubs'. tensorrt.lock has the wheels' own: in pip's
 format, so that uv holds each file to it.
 """
 

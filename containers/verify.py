@@ -5,9 +5,9 @@
     sudo containers/verify.py [--tier full|slim]        (or: make container-verify TIER=slim)
 
 The first image is the one in build/container, where that is of these very sources; else it is built. The second is
-built from a copy of the sources elsewhere, without any cache, under another host name, time zone, locale, umask, home,
-current folder and number of CPUs, with a shifted clock and shuffled folders. Where digests differ, the members that do
-are named, and diffoscope explains the first of them. Exit code: 0 the same, 1 not, or a build failed.
+built from a copy of the sources elsewhere, without any cache, with a shifted clock and shuffled folders. Its host name,
+time zone, locale, umask, home, current folder and number of CPUs are others, too. Where digests differ, the members
+that do are named, and diffoscope explains the first of them. Exit code: 0 the same, 1 not, or a build failed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to read the energy counter: seldom, because the driver spins for each call (3.7 ms on an H200), yet so that the
-// phase of its ticks stays known to about a millisecond.
+// When to read the energy counter. It is seldom, because the driver spins for each call (3.7 ms on an H200), yet so
+// that the phase of its ticks stays known to about a millisecond.
 //
 // A scan finds the ticks (readings 20 ms apart until four steps were seen). After it, each visit spends two or three
-// readings on one tick: one well before it, one aimed at the middle of where the tick can be, whose answer (old or new)
-// halves that range, and, when it was old, one after the tick. Rejected: reading back to back, which costs 0.5 s of a
-// core for 0.6 s of phase; bench/energy/counter_cadence.py has both. It holds no thread and makes no call.
+// readings on one tick. One is well before it. One is aimed at the middle of where the tick can be, and its answer (old
+// or new) halves that range. When that was old, one more is after the tick. Rejected: reading back to back, which costs
+// 0.5 s of a core for 0.6 s of phase; bench/energy/counter_cadence.py has both. It holds no thread and makes no call.
 #pragma once
 
 #include <cstdint>

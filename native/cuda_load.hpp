@@ -2,7 +2,7 @@
 // A load that pybench makes itself: a kernel that keeps every multiprocessor and the memory busy for a wanted time.
 //
 // It is PTX text, compiled by the driver, so that no toolkit is needed and any GPU since Maxwell runs it. Each thread
-// reads 32 bytes from a buffer larger than the second-level cache and makes 128 fused multiply-adds, so that both the
+// reads 32 bytes from a buffer larger than the second-level cache and makes 128 fused multiply-adds. So both the
 // arithmetic and the memory draw power; what they compute stays finite and means nothing. Kernels of half a millisecond
 // run back to back with at most four queued, and the last is cut to fit. It sets nothing on the device.
 #pragma once
@@ -17,9 +17,9 @@
 
 namespace pybench {
 
-// One run. The GPU worked for `busy_ns` between the begin of the first kernel and the end of the last (its own events),
-// and those lie somewhere between `begin_ns` (before the first launch) and `end_ns` (when the host saw the stream
-// idle), both of the raw clock. What is missing from `busy_ns` to the sum of the kernels is gaps between them.
+// One run. The GPU worked for `busy_ns` between the begin of the first kernel and the end of the last (its own events).
+// Those lie somewhere between `begin_ns` (before the first launch) and `end_ns` (when the host saw the stream idle),
+// both of the raw clock. What is missing from `busy_ns` to the sum of the kernels is gaps between them.
 struct LoadRun {
   std::int64_t begin_ns;
   std::int64_t end_ns;

@@ -151,7 +151,7 @@ std::size_t EnergyIntegrator::first_step_after(double time_s) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(steps_, time_s, {}, &CounterStep::time_s) - steps_.begin());
 }
 
-// What C - F, smoothed, would change by from one place to the other if F were G at this edge, with the sign of G.
+// What C - F, smoothed, would change by from one place to the other if F were G at this edge, with the sign of `G`.
 // `next_step`: the first after the edge's knot.
 double EnergyIntegrator::answer_to_edge(const WalkSmoother::Place& begin, const WalkSmoother::Place& end,
                                         const Edge& edge, std::size_t next_step) const {

@@ -4,11 +4,11 @@
 // Model. A sample stamped t reads y(t), which follows the board's power p through a first-order lag (time constant
 // `response_s`), `delay_s` late. Between two samples p is taken as constant, so that it follows exactly:
 //     p = (y1 - y0 q) / (1 - q),  q = exp(-dt / response_s),
-// and F(t) is its running integral. A window's edge is a place where p may jump: left of it p goes on as in the last
-// whole intervals, right of it p is what the next sample asks for; G is F with that done at both edges. The counter
-// says C at its steps u; D = C - G is the error of G, a random walk whose steps grow with the change between samples (a
-// stale or late sample hurts only there), seen through white noise: walk_smoother.hpp gives D and its covariance
-// anywhere, and
+// and F(t) is its running integral. A window's edge is a place where p may jump. Left of it p goes on as in the last
+// whole intervals, right of it p is what the next sample asks for. G is F with that done at both edges. The counter
+// says C at its steps u. D = C - G is the error of G, a random walk seen through white noise. The steps of the walk
+// grow with the change between samples (a stale or late sample hurts only there). walk_smoother.hpp gives D and its
+// covariance anywhere, and
 //     energy(a, b) = G(b) - G(a) + D(b) - D(a).
 // C - F is smoothed once for all windows. G differs from F only within the two samples around an edge and by a constant
 // after them, so that D follows from the smoother's answer to that step. (Taking C - F for D makes the counter

@@ -20,8 +20,8 @@ struct Anchor {
   std::int64_t half_width_ns;
 };
 
-// One series of replays. A replay is launched, seen finished, then harvested (its events read); harvesting one waits
-// until the next is launched where there is room for it, so that it never keeps the GPU waiting.
+// One series of replays. A replay is launched, seen finished, then harvested (its events read). Where there is room for
+// it, harvesting one waits until the next is launched, so that it never keeps the GPU waiting.
 class Series {
  public:
   // Events for `depth` replays in flight, for one that is finished but not harvested, and for the one before that.

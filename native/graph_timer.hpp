@@ -3,15 +3,16 @@
 //
 // The graph and the stream come as raw handles (torch's `CUDAGraph.raw_cuda_graph_exec()` and `Stream.cuda_stream`,
 // int() of cuda-python's); the caller keeps them, and every buffer that the graph uses, alive. Definitions are
-// trtexec's (samples/common/sampleInference.cpp): an event before and one after each launch on the same stream, compute
-// time = end minus begin; depth 2 enqueues replay i + 1 before it waits for replay i, so that the GPU never waits for
-// the host; enqueue time is what cuGraphLaunch takes on the host. Waiting spins, as trtexec's does with --useSpinWait.
+// trtexec's (samples/common/sampleInference.cpp). There is an event before and one after each launch on the same
+// stream, and compute time = end minus begin. Depth 2 enqueues replay i + 1 before it waits for replay i, so that the
+// GPU never waits for the host. Enqueue time is what cuGraphLaunch takes on the host. Waiting spins, as trtexec's does
+// with --useSpinWait.
 //
 // Precision: cuEventElapsedTime gives a float of milliseconds, which steps by 1 ns at 16 ms and by 2 us at 16 s. So no
-// event is measured against a far one: the begin of replay i is measured against the begin of replay i - 1, its end
-// against its own begin, and the hops are summed. The driver's time stamps are whole ns, so that rounding a hop to
-// whole ns undoes the float's rounding below 8 ms; a longer hop is off by at most 6e-8 of itself. What the stamps
-// themselves quantise (0.5 us by the documentation) telescopes away in the sum, and stays below 1 us in one duration.
+// event is measured against a far one. The begin of replay i is measured against the begin of replay i - 1, its end
+// against its own begin, and the hops are summed. The driver's time stamps are whole ns. So rounding a hop to whole ns
+// undoes the float's rounding below 8 ms; a longer hop is off by at most 6e-8 of itself. What the stamps themselves
+// quantise (0.5 us by the documentation) telescopes away in the sum, and stays below 1 us in one duration.
 //
 // It captures nothing, copies nothing and knows no framework.
 #pragma once
@@ -36,9 +37,8 @@ struct GraphReplay {
   std::int64_t gpu_end_ns;
 };
 
-// `gpu_origin_ns`: the raw time of the GPU's 0, found by an event on the idle stream between two clock reads, and good
-// to
-// +- `gpu_origin_uncertainty_ns` at the start of the series; the two clocks may drift apart after it.
+// `gpu_origin_ns`: the raw time of the GPU's 0, found by an event on the idle stream between two clock reads. It is
+// good to +- `gpu_origin_uncertainty_ns` at the start of the series; the two clocks may drift apart after it.
 struct GraphReplays {
   std::vector<GraphReplay> list;
   std::int64_t gpu_origin_ns = 0;

@@ -54,7 +54,7 @@ OwnProcess OwnProcess::find(const std::string& proc) {
 Ownership OwnProcess::of(std::uint32_t process_id, const std::vector<std::uint32_t>& listed) const {
   for (const std::uint32_t name : names_) {
     if (std::ranges::find(listed, name) == listed.end()) continue;
-    // Inside a name space the inner number could be a stranger's outer one; small numbers in long lists do collide, but
+    // Inside a name space the inner number could be a stranger's outer one. Small numbers in long lists do collide, but
     // a stranger that holds the same GPU under this very number does not.
     return process_id == name ? Ownership::kOwn : Ownership::kForeign;
   }

@@ -3,7 +3,7 @@
 //
 // NVML tells PIDs as the host counts them, or as this name space does, by driver. What this process is called in the
 // name spaces that its /proc can see is in /proc/self/status, NSpid. In a container with a /proc of its own that is
-// only the inner number: a listed PID that differs may then be this process or a stranger, and is said to be unknown.
+// only the inner number. A listed PID that differs may then be this process or a stranger, and is said to be unknown.
 // Threads and children count as strangers.
 #pragma once
 

@@ -50,7 +50,7 @@ class InterruptWatch {
   std::int64_t next_ns_ = 0;
 };
 
-// Waits for the raw clock to reach `deadline_ns` to within about 0.1 us: sleeps, then spins for the last 0.2 ms,
+// Waits for the raw clock to reach `deadline_ns` to within about 0.1 us. It sleeps, then spins for the last 0.2 ms,
 // because a sleeping thread wakes 50 to 100 us late. Returns false when interrupted.
 bool wait_for_arrival(std::int64_t deadline_ns, const Interrupted& interrupted);
 

@@ -9,8 +9,8 @@
 namespace pybench {
 namespace {
 
-// The driver keeps about 120 samples, 20 ms apart on an H200 (2.4 s): read at a third of that, none is lost even when
-// the thread wakes 1.6 s late. One drain takes half a millisecond of a core and more there.
+// The driver keeps about 120 samples, 20 ms apart on an H200 (2.4 s). It is read at a third of that, so none is lost
+// even when the thread wakes 1.6 s late. One drain takes half a millisecond of a core and more there.
 constexpr std::int64_t kDrainInterval_ns = 800'000'000;
 constexpr std::int64_t kDriverSampleInterval_ns = 20'000'000;
 constexpr std::int64_t kShortestInterval_ns = 1'000'000;  // below, the calls themselves fill the time

@@ -3,9 +3,8 @@
 //
 // Three threads, so that none delays another: power (the driver's sample buffer and the polled fields), the energy
 // counter and the device's state. Each blocks between its ticks and never spins. The counter's call takes 3 to 16 ms,
-// and on an H200 the driver spins for all of it, so it is made seldom, when counter_schedule.hpp says, and once more
-// whenever the caller asks.
-// Everything is kept as read, with NVML's codes; integrating is not done here.
+// and on an H200 the driver spins for all of it. So it is made seldom, when counter_schedule.hpp says, and once more
+// whenever the caller asks. Everything is kept as read, with NVML's codes; integrating is not done here.
 #pragma once
 
 #include <atomic>

@@ -2,11 +2,11 @@
 // Empties the driver's buffer of power samples again and again, and proves that none was lost between two times.
 //
 // The driver keeps about 120 samples (2.4 s on an H200) and drops the oldest. Each time it is asked for all of them, so
-// the last one seen must come again: when it does not, samples were dropped in between, which is counted. Samples are
+// the last one seen must come again. When it does not, samples were dropped in between, which is counted. Samples are
 // stamped in realtime; each drain reads an anchor of realtime on the raw clock, because NTP slews realtime. Where two
-// anchors differ by more than a slew can explain, realtime was stepped: that is counted, and for a while stamps are
-// only names: what is new is told by not having been seen, and each sample is placed by whichever anchor puts it
-// between the two drains (where both do, it is off by the step at most). It integrates nothing.
+// anchors differ by more than a slew can explain, realtime was stepped. That is counted, and for a while stamps are
+// only names. What is new is told by not having been seen, and each sample is placed by whichever anchor puts it
+// between the two drains. Where both do, it is off by the step at most. It integrates nothing.
 #pragma once
 
 #include <cstdint>

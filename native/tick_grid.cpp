@@ -8,7 +8,7 @@
 namespace pybench {
 namespace {
 
-// Two clocks drift apart by some 1e-6 over minutes as they warm up, so every 10 min (of ticks of 0.1 s) what is known
+// Two clocks drift apart by some 1e-6 over minutes as they warm up. So every 10 min (of ticks of 0.1 s) what is known
 // of the period is loosened by as much.
 constexpr std::int64_t kDriftTicks = 6000;
 constexpr double kDrift = 2e-6;

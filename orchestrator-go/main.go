@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// pybench-orchestrator preprocesses text outside Python: it reads a corpus, tokenizes it through the same shared object
-// that Python uses, and packs batches into shared memory that the GPU's process reads without a copy (docs/formats/ring.md).
-// Or it runs the model itself, through ONNX Runtime (docs/formats/native.md).
+// pybench-orchestrator preprocesses text outside Python: it reads a corpus and tokenizes it through the same shared
+// object that Python uses. It packs batches into shared memory that the GPU's process reads without a copy
+// (docs/formats/ring.md). Or it runs the model itself, through ONNX Runtime (docs/formats/native.md).
 package main
 
 import (

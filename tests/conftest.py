@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests import each other as `tests.…`, and pybench as it is installed: this folder's parent comes last on the path,
-and no Python that a test starts puts its working directory first. And the simulated CUDA driver, which several use."""
+"""How tests import, and the simulated CUDA driver, which several use.
+
+Tests import each other as `tests.…`, and pybench as it is installed. This folder's parent comes last on the path, and
+no Python that a test starts puts its working directory first.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 GPT-2's rule needs three classes: letters (\\p{L}), numbers (\\p{N}) and white space (\\s). o200k's tells lower-case
 letters, upper-case ones and marks apart, too; Python implements GPT-2's only. Every Unicode version moves some code
-points between them, so neither Python's `unicodedata` nor the Rust standard library decides here: the installed
+points between them, so neither Python's `unicodedata` nor the Rust standard library decides here. The installed
 `tokenizers` is asked about every code point, with the very regular expressions that it uses.
 
     python tokenizer-rs/unicode_ranges.py          writes both tables

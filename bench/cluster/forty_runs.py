@@ -7,10 +7,10 @@ Ten blocks of four runs that idle for 3 s are submitted as four array tasks of o
 checkpoint 20 s before its time is over, or earlier, and it is queued again, until its share of the runs is done. The
 node n2 dies once a run has ended on it and another is under way there, with every task that it has: two at most.
 
-Prints when these things happened, the state of each task and how often it was started again, the attempts by outcome,
-how many runs count and how many of those differ, how many were done again, the nodes of each block, and what the logs
-say of checkpoints. Exits with the code of `pybench check`, or with 1 where there is no Slurm. Needs root and Debian's
-slurmctld, slurmd, slurm-client and munge.
+Prints when these things happened, the state of each task and how often it was started again, and the attempts by
+outcome. Prints how many runs count, how many of those differ, and how many were done again. Prints the nodes of each
+block, and what the logs say of checkpoints. Exits with the code of `pybench check`, or with 1 where there is no Slurm.
+Needs root and Debian's slurmctld, slurmd, slurm-client and munge.
 """
 
 from __future__ import annotations

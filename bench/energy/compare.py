@@ -4,14 +4,17 @@
     python3 -P bench/energy/compare.py FOLDER... [--half reported|tuning|all] [--profile FILE] [--csv FILE]
 
 FOLDER: a part as record.py writes it, or a recording with the same samples.csv, counter.csv, polled.csv, windows.csv.
-Folders of one board (meta.json) share a reference and a sensor profile; the profile is characterised on the tuning half
+Folders of one board (meta.json) share a reference and a sensor profile. The profile is characterised on the tuning half
 of the first of them, or is FILE as `pybench sensor` stores it. A figure is the median over windows of |error|, the
 error being joules an iteration over the reference's, less one. References (reference.py) come from the energy counter
 alone: `first`, the kernel's own figure for its first seconds after rest, and `long`, over windows of 10 s.
 
-Methods: pybench's fused with the counter read back to back (`fused`) and as seldom as a session reads it (`fused,
-session`); NVML's average and instant power polled at 10 Hz, by trapezoid; the counter's readings just outside the
-window subtracted; Zeus and CodeCarbon themselves, on the third of the windows that each measured.
+Methods:
+
+- pybench's fused, with the counter read back to back (`fused`) and as seldom as a session reads it (`fused, session`)
+- NVML's average and instant power polled at 10 Hz, by trapezoid
+- the counter's readings just outside the window subtracted
+- Zeus and CodeCarbon themselves, on the third of the windows that each measured
 """
 
 from __future__ import annotations
@@ -51,9 +54,10 @@ ALL_KERNELS = "all"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Windows of all boards, one array entry each: their relative errors by reference and method (NaN: not measured),
-    the relative standard uncertainty that each fused method claims for its own value, and the kernel's own variation by
-    reference."""
+    """Windows of all boards, one array entry each.
+
+    There are relative errors by reference and method (NaN: not measured), and the relative standard uncertainty that
+    each fused method claims for its own value. There is the kernel's own variation by reference, too."""
 
     kernel: NDArray[np.str_]
     nominal_s: Numbers

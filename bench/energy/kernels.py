@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The loads of the live comparison, each a short sequence of CUDA graphs that is replayed again and again.
 
-`memory` moves bytes, `matrix_cap` runs into the power cap, so its clocks move, `resnet50_fp16_b32` is a network,
-`tiny_launches` is bound by launches, and the two bursts alternate between nearly full and nearly idle power, faster and
+`memory` moves bytes, `matrix_cap` runs into the power cap, so its clocks move. `resnet50_fp16_b32` is a network, and
+`tiny_launches` is bound by launches. The two bursts alternate between nearly full and nearly idle power, faster and
 slower than the sensor's own averaging. A second set, on which nothing was ever tuned, has attention, a Fourier
 transform, gathered rows and a decoding loop.
 
@@ -34,7 +34,7 @@ class CapturedWork:
     """A CUDA graph together with the work it was captured from.
 
     A graph knows its tensors by address only, and each capture hands the caching allocator's free memory back to the
-    driver: without the reference, a replay would run on freed memory (and can crash inside the driver).
+    driver. Without the reference, a replay would run on freed memory (and can crash inside the driver).
     """
 
     def __init__(self, graph: torch.cuda.CUDAGraph, work: Callable[[], object]) -> None:

@@ -3,7 +3,7 @@
 
 Windows of 5 s and more are long against the counter's period; the board is idle before each. The counter shows the
 energy of the board's power through a first-order lag (10 ms on an H200), so in steady power the energy of some time
-ago; within a few lags of a window's begin no tick is used. From the idle power before a window comes the energy at its
+ago. Within a few lags of a window's begin no tick is used. From the idle power before a window comes the energy at its
 begin, from the ticks inside it the energy after any number of iterations. Two references:
 
     long    joules an iteration over windows of 10 s: energy should be proportional to work

@@ -5,14 +5,15 @@
                                              [--replay LIBRARY --trace FOLDER]
 
 First part: sessions of 30 s of sampling as a run does it (power at 10 Hz, the driver's buffer, state at 5 Hz, the
-energy counter's ticks kept), and the CPU time that each thread used, from /proc/self/task: the mean over sessions,
-and the dearest one, since luck decides how many readings find the ticks. Second part: GPU work
-(adds in memory, convolutions, small kernels and matrix products, CUDA graphs of 0.75 s) in pairs with and without the
-sampler, order ABBA BAAB ...; the mean of the pairs' log ratios with a 95 % interval by Student's t. The kinds together
-are weighted by their own precision: products run at the power cap, where clocks wander by a percent, and would drown
-what the others show. It takes as many pairs as the seconds allow, 60 and more in 205 s. Without torch or a GPU the
-second part is left out, and says so. With a replay library (native/tests) the first part runs anywhere, and shows the
-sampler's own cost without the driver's.
+energy counter's ticks kept). The CPU time that each thread used is from /proc/self/task. Printed are the mean over
+sessions, and the dearest one, since luck decides how many readings find the ticks.
+
+Second part: GPU work in pairs with and without the sampler, order ABBA BAAB and so on. The kinds of work are adds in
+memory, convolutions, small kernels and matrix products, and CUDA graphs of 0.75 s. Printed is the mean of the pairs'
+log ratios with a 95 % interval by Student's t. The kinds together are weighted by their own precision: products run at
+the power cap, where clocks wander by a percent, and would drown what the others show. It takes as many pairs as the
+seconds allow, 60 and more in 205 s. Without torch or a GPU the second part is left out, and says so. With a replay
+library (native/tests) the first part runs anywhere, and shows the sampler's own cost without the driver's.
 """
 
 from __future__ import annotations

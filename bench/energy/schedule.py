@@ -3,9 +3,9 @@
 
 Every kernel has as many windows of each length as every other. They are dealt evenly to the parts (one recording
 each), and within a kernel and length evenly to the peers, so that no method sees easier windows than another. Every
-part has reference windows of its own, because parts may be recorded on boards that differ. The
-order inside a part is random, with random idle between windows: neither heat nor the phase of the sensor's own clocks
-goes with a kernel, a length or a peer.
+part has reference windows of its own, because parts may be recorded on boards that differ. The order inside a part is
+random, with random idle between windows. So neither heat nor the phase of the sensor's own clocks goes with a kernel, a
+length or a peer.
 """
 
 from __future__ import annotations

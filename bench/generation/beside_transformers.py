@@ -5,12 +5,17 @@
     uv run --with transformers python bench/generation/beside_transformers.py [--batch 1 4] [--blocks 15]
 
 TinyLM's weights go into a GPT-2 of transformers: same width, layers, heads, positions and GELU, heads of embedding and
-output not tied. GPT-2 has biases, which are zero here and are added all the same. Greedy, no token ends a sample. Four
-loops: pybench in torch (cache of fixed capacity, ids stay on the device), pybench in onnxruntime (the exported decoder,
-its cache copied in each step), `generate` of transformers, and its model in a bare loop of forward passes with its
-cache, which leaves out what `generate` does around each pass. All must give the same tokens. A block runs each loop
-once, in random order; ratios are of the same block. TTFT of `generate` is a `generate` of one token, so its TPOT is a
-difference of two calls.
+output not tied. GPT-2 has biases, which are zero here and are added all the same. Greedy, no token ends a sample.
+
+Four loops:
+
+- pybench in torch (cache of fixed capacity, ids stay on the device)
+- pybench in onnxruntime (the exported decoder, its cache copied in each step)
+- `generate` of transformers
+- its model in a bare loop of forward passes with its cache, which leaves out what `generate` does around each pass
+
+All must give the same tokens. A block runs each loop once, in random order; ratios are of the same block. TTFT of
+`generate` is a `generate` of one token, so its TPOT is a difference of two calls.
 """
 
 from __future__ import annotations

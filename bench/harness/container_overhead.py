@@ -4,7 +4,7 @@
     python bench/harness/container_overhead.py IMAGE [--engine NAME] [--runs 100]
 
 Prints seconds by part. A container shows in `python_start` (from the runner's decision to the worker's first line) and
-in `harness` (from its last line to the runner's next); imports and writing differ as the two Pythons and file systems
+in `harness` (from its last line to the runner's next). Imports and writing differ as the two Pythons and file systems
 do. Taking the image in, once, is told apart.
 """
 

@@ -2,7 +2,7 @@
 """How often nominal 95 % intervals of the place where two lines cross contain the truth, and how often there is one.
 
 Prints Markdown (bench/results/crossing-coverage.md). The gap of two lines goes straight through zero between two values
-of a factor; at both it has noise of each population of `populations`, which is that of one line where the other's is
+of a factor. At both it has noise of each population of `populations`, which is that of one line where the other's is
 small. Seven minutes on one core: `python bench/intervals/crossings.py`; one minute with `--quick`. Seeds are fixed.
 
 Does not judge the error of the straight gap, which no interval contains.

@@ -109,8 +109,10 @@ UNPAIRED: dict[str, Callable[[TwoDraws], Bounds]] = {
 class Energies:
     """Runs of one case whose energy is measured. Standard deviations relative to the energy, 1.
 
-    `runs`: between runs; `own`: a run's own error, which the budget states; `gain_limit`: the board's gain lies within
-    plus and minus this, evenly; `common`: an error that all runs of one case share and another case's do not.
+    runs: between runs
+    own: a run's own error, which the budget states
+    gain_limit: the board's gain lies within plus and minus this, evenly
+    common: an error that all runs of one case share and another case's do not
     """
 
     name: str

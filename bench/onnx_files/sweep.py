@@ -5,8 +5,8 @@
 
 Makes the files under FOLDER/files that are not there yet, with `uv` for the packages of `made.ENVIRONMENTS`. Each
 command is a process of its own, with a limit of time and of address space. What became of a file is kept in
-FOLDER/found, and looked at anew with --again. The exit code is 1 where a file breaks the promise: it runs, or it is
-refused with one error that has a place and a hint, and nothing prints a traceback.
+FOLDER/found, and looked at anew with --again. A file is promised to run, or to be refused with one error that has a
+place and a hint; nothing prints a traceback. The exit code is 1 where a file breaks the promise.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python3 -P -m bench.tensorrt.cold_cache OUT [--model resnet50] [--batches 1 32] [--only fp16 int8+fp16]
         [--rounds 5] [--window 1.0] [--profile FILE]
 
-Each engine is captured as a CUDA graph and replayed in three loops that alternate in every round: the engine (`warm`),
-the engine after a memset of four times the L2 (`cold`), and the memset alone. The memset stands where nvbench and
-Triton put it, so its dirty lines are written back while the engine runs. Times are of CUDA events around the engine
+Each engine is captured as a CUDA graph and replayed in three loops that alternate in every round. They are the engine
+(`warm`), the engine after a memset of four times the L2 (`cold`), and the memset alone. The memset stands where nvbench
+and Triton put it, so its dirty lines are written back while the engine runs. Times are of CUDA events around the engine
 alone. Joules of a cold execution are those of its loop less those of the memset's. Intervals are Student's t over
 rounds.
 

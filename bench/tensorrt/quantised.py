@@ -3,10 +3,10 @@
 
     python3 -P -m bench.tensorrt.quantised OUT [--model resnet50] [--batch 32] [--only NAME ...] [--rounds 5]
 
-Every one is built (timing cache in OUT), captured and timed in alternating rounds; printed: median latency, its
-ratio to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of
-each. Weights are random, and ranges constant: neither changes which kernels TensorRT takes. Needs a GPU, TensorRT,
-torch and onnx.
+Every one is built (timing cache in OUT), captured and timed in alternating rounds. Printed: median latency, its ratio
+to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of each.
+Weights are random, and ranges constant: neither changes which kernels TensorRT takes. Needs a GPU, TensorRT, torch and
+onnx.
 """
 
 from __future__ import annotations

@@ -4,11 +4,13 @@
     python3 -P -m bench.tensorrt.scale_products OUT [--model vgg16] [--batch 8] [--engines]
 
 Two files are made of one model with random weights: with scales as they follow from the ranges, and with weights'
-scales raised (`pybench.precision.scales`). Of each are printed the outputs' distances from the file's own (as an
-engine is judged, each tensor rounded to FP16) and from FP32's, and the gain (1: as large as FP32's) for
+scales raised (`pybench.precision.scales`). Printed are the distances of each file's outputs from the file's own (as an
+engine is judged, each tensor rounded to FP16) and from FP32's. The gain is printed, too (1: as large as FP32's).
+Both are printed for
 
-- a kernel that rounds nothing between product and quantisation (`exact`), and one that also computes the product of
-  two scales in FP16, rounded to nearest or cut off, in matrix products alone or in convolutions, too;
+- a kernel that rounds nothing between product and quantisation (`exact`),
+- one that also computes the product of two scales in FP16, rounded to nearest or cut off, in matrix products alone or
+  in convolutions, too,
 - with `--engines` the engine that TensorRT builds.
 
 The row that the engine agrees with is what it does. Needs torch and onnx; for the engines TensorRT and a GPU.

@@ -3,9 +3,9 @@
 
     python -P -m bench.tensorrt.train_synthetic --minutes 3 --out weights.pt [--model resnet50] [--batch 256] [--json]
 
-Needs torch, numpy and pybench's extension. Printed: whether the GPU draws the same bytes as numpy, images a second, the
-loss on the way, Top-1 on the 5,000 validation images, and the bound that no classifier can pass. The weights load into
-a plan by `checkpoint: weights.pt`; a plan with `checkpoint: synthetic-100` trains its own by the same code.
+Needs torch, numpy and pybench's extension. Printed: whether the GPU draws the same bytes as numpy, images a second, and
+the loss on the way. Then Top-1 on the 5,000 validation images, and the bound that no classifier can pass. The weights
+load into a plan by `checkpoint: weights.pt`; a plan with `checkpoint: synthetic-100` trains its own by the same code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec's way of timing a captured engine, as a plain loop in C++: the judge of pybench's timer (latency_rule.py).
 //
-// After samples/common/sampleInference.cpp of TensorRT, with --useCudaGraph --useSpinWait --noDataTransfers: queries
-// are launched two deep, an event before and after each launch, the older one waited for before the next launch; the
+// After samples/common/sampleInference.cpp of TensorRT, with --useCudaGraph --useSpinWait --noDataTransfers. Queries
+// are launched two deep, an event before and after each launch, the older one waited for before the next launch. The
 // loop goes on until `iterations` queries and `duration_ms` of GPU time after `warmup_ms` of it have passed. Warm-up
 // queries are dropped. Built on the spot with `g++ -O2 -shared -fPIC`; the driver is opened at run time.
 

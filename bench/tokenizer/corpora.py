@@ -3,8 +3,8 @@
 
     python bench/tokenizer/corpora.py FOLDER
 
-mix    prose and code: licences, /usr/share/doc, the Python standard library, man pages, vim's and Perl's documentation;
-       in documents of at most 16 KiB, cut behind a line, without duplicates, shuffled; 64 MiB at most
+mix    prose and code: licences, /usr/share/doc, the Python standard library, man pages, vim's and Perl's documentation.
+       In documents of at most 16 KiB, cut behind a line, without duplicates, shuffled; 64 MiB at most
 multi  man pages and vim tutors in other languages, where more than 3 % of the bytes are outside ASCII; 16 MiB at most
 zipf   words out of 50,000 random ones, as often as Zipf's law has it; 64 MiB
 rand   every word fresh random letters: no cache helps; 64 MiB

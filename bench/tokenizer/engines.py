@@ -3,7 +3,7 @@
 
     PYTHON engines.py ENGINE VOCABULARY CORPUS LIMIT_BYTES PASSES
 
-Each engine is called in the fastest way that its Python package offers, on what that takes; making that input is not
+Each engine is called in the fastest way that its Python package offers, on what that takes. Making that input is not
 timed, nor is freeing the result or bringing it into one form for the hash. Needs numpy and the engine, not pybench.
 """
 

@@ -5,11 +5,11 @@
                                         [--fuzzed 300000] [--seed 20260101]
 
 The texts: every Unicode scalar value in two contexts, and every fourth in ten more; runs of every length; long words;
-random UTF-8, letters and awkward parts (tests/contract/tokenizer_texts.py). Hugging Face tokenizers encodes each once;
-this library through Python, then, by the example `check_ids`, at every level of instructions that the machine has, with
-no cache, one of two entries and one of 2^19; one text in fifty also at each of 64 alignments. Vocabularies: `pairs`, in
-which any two bytes merge, so that every cut between words shows; `trained`, of 32,000 tokens, learned by the rule from
-Python's library.
+random UTF-8, letters and awkward parts (tests/contract/tokenizer_texts.py). Hugging Face tokenizers encodes each once.
+This library encodes each through Python, then, by the example `check_ids`, at every level of instructions that the
+machine has. It does so with no cache, one of two entries and one of 2^19; one text in fifty also at each of 64
+alignments. Vocabularies: `pairs`, in which any two bytes merge, so that every cut between words shows; `trained`, of
+32,000 tokens, learned by the rule from Python's library.
 
 Exits with 1 when a text gets other ids.
 """

@@ -6,13 +6,13 @@
 An iteration is a run's own (`pybench.measurement.feed`): the batch in hand is launched, the next one fetched, the
 launch waited for. Both streams are open from begin to end and feed one model, each with a batch of its own in hand.
 They alternate every few iterations in the order ABBA BAAB, in which a drift that is straight or a parabola meets both
-alike: what the machine does to eager launches for tenths of a second on end cancels. A block is many rounds of these
-eight turns; its ratio is the time of none's iterations over that of the path's: path over none, as throughput.
-Which side was opened second matters by some thousandths, so all of it is done twice, the other side first.
+alike. So what the machine does to eager launches for tenths of a second on end cancels. A block is many rounds of these
+eight turns; its ratio is the time of none's iterations over that of the path's: path over none, as throughput. Which
+side was opened second matters by some thousandths, so all of it is done twice, the other side first.
 
 Printed: the geometric mean with Student's 95 % interval over as many ratios as blocks, each of one block of either
-opening; the means of both openings; and what taking a batch costs each side. A copy of the path `none` in the path's
-place shows what the procedure itself reads: its interval has to hold 1.
+opening. Then the means of both openings, and what taking a batch costs each side. A copy of the path `none` in the
+path's place shows what the procedure itself reads: its interval has to hold 1.
 
 In turn with another, a path has twice the time for its batches. Whether it keeps up by itself is measured after each
 opening: `alone` is the path with nothing beside it. A path that does not keep up has a greater `wait_share` there.

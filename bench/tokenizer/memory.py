@@ -4,9 +4,9 @@
     python bench/tokenizer/memory.py [--megabytes 1000] [--threads 1]
 
 The text is made as it is read: a block of random words whose letters are exchanged by chance each time, so that every
-word is new; now and then a document is one word of a megabyte, which scratch memory has to be given back for. Resident
+word is new. Now and then a document is one word of a megabyte, which scratch memory has to be given back for. Resident
 memory of this process is read behind every chunk. What may be held: `model_bytes()`, `worker_bytes()` for each thread,
-each thread's chunk with its ids, and what merging its longest word took, which was given back to the C library, but
+each thread's chunk with its ids, and what merging its longest word took. The last was given back to the C library, but
 need not be given back by it. Exits with 1 when it is more.
 """
 

@@ -5,10 +5,9 @@
     bench/tokenizer/peers.sh PEERS WHEEL
     python bench/tokenizer/side_by_side.py PEERS CORPORA [--corpus mix] [--engine ours --engine hf1 ...] [--rounds 30]
 
-A round runs every engine once, in random order, each in a fresh process bound to one CPU: its first pass over the text
+A round runs every engine once, in random order, each in a fresh process bound to one CPU. Its first pass over the text
 is cold, the median of the passes behind that is warm. All have to give the same ids. Ratios are paired within rounds;
-their intervals are percentile bootstraps over rounds (Efron and Tibshirani 1993). MB are 10^6
-bytes.
+their intervals are percentile bootstraps over rounds (Efron and Tibshirani 1993). MB are 10^6 bytes.
 
 An engine's time is the CPU time of its process, all its threads together. Other work on the machine still shows,
 through the caches: read ratios, not rates.

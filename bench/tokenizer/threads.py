@@ -4,10 +4,11 @@
     python bench/tokenizer/threads.py CORPORA [--corpus mix] [--pairs 40] [--threads 2]
 
 A pass gives each thread an equal share of the documents; `one` encodes the first share alone, `all` every share at
-once, each in a thread of its own. A cold pass begins with a new tokenizer. Per pair: the gain by the wall clock, which
-others on the machine decide as well; and by a thread's own CPU time, which they decide less, how much longer the first
-share takes when the others are at work (memory and caches that are shared; 1 is no longer at all). Hashing of 16 KiB,
-run the same way between the passes, shows what the machine gives so many threads at that time.
+once, each in a thread of its own. A cold pass begins with a new tokenizer. Per pair there are two figures. One is the
+gain by the wall clock, which others on the machine decide as well. The other is how much longer the first share takes
+when the others are at work, by a thread's own CPU time. Others on the machine decide that less (memory and caches are
+shared; 1 is no longer at all). Hashing of 16 KiB, run the same way between the passes, shows what the machine gives so
+many threads at that time.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 
     python bench/tokenizer/through_go.py CORPORA [--corpus mix] [--pairs 100] [--cpu 1]
 
-Two processes bound to one CPU take turns, pass by pass: `encoderate` of orchestrator-go, which opens the installed
-shared object as the orchestrator does, and the example `encode_rate` of tokenizer-rs, which links the library. Both
-take chunks of 1 MiB, as the orchestrator cuts them, with one buffer for ids. A cold pass begins with an empty cache. A
-pair is one pass of each, in random order; ratios are Go's rate to Rust's within a pair, with the interval of
-side_by_side.py. CPU time is of the whole process, so what Go's runtime does beside the calls counts.
+Two processes bound to one CPU take turns, pass by pass. `encoderate` of orchestrator-go opens the installed shared
+object as the orchestrator does, and the example `encode_rate` of tokenizer-rs links the library. Both take chunks of 1
+MiB, as the orchestrator cuts them, with one buffer for ids. A cold pass begins with an empty cache. A pair is one pass
+of each, in random order; ratios are Go's rate to Rust's within a pair, with the interval of side_by_side.py. CPU time
+is of the whole process, so what Go's runtime does beside the calls counts.
 """
 
 from __future__ import annotations

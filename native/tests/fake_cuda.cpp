@@ -2,7 +2,7 @@
 // Stands in for libcuda.so.1 in tests: streams are queues whose work takes a simulated time on the host's clock.
 //
 // It executes nothing. What is put into a stream begins when the work before it has ended, or now, and ends after its
-// simulated duration; an event carries the time at which the stream reaches it. Timers and loads therefore run end to
+// simulated duration. An event carries the time at which the stream reaches it. Timers and loads therefore run end to
 // end, with real waiting, on a machine without a GPU. Read from the environment whenever cuInit is called:
 //   PYBENCH_FAKE_CUDA_GRAPH_US    durations of graph launches in turn, as in 100,100,5000 (default 100)
 //   PYBENCH_FAKE_CUDA_LAUNCH_US   what cuGraphLaunch takes on the host (default 0)

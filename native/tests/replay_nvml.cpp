@@ -3,16 +3,19 @@
 //
 // PYBENCH_REPLAY_TRACE names a folder for each device, separated by ':'; the devices' UUIDs count up from 7e1a. A
 // folder has the columns of a recording (times in microseconds from a common origin):
-//   samples.csv t_us,power_w · polled.csv t_us,power_average_w,power_instant_w · counter.csv
-//   t_call_us,t_return_us,energy_j clocks.csv t_us,sm_mhz,temperature_c,event_reasons · memory.csv
-//   t_us,used_bytes,process_count · polled_memory.csv t_us,memory_average_w,memory_instant_w · utilisation.csv
-//   t_us,gpu_percent
+//   samples.csv       t_us,power_w
+//   polled.csv        t_us,power_average_w,power_instant_w
+//   counter.csv       t_call_us,t_return_us,energy_j
+//   clocks.csv        t_us,sm_mhz,temperature_c,event_reasons
+//   memory.csv        t_us,used_bytes,process_count
+//   polled_memory.csv t_us,memory_average_w,memory_instant_w
+//   utilisation.csv   t_us,gpu_percent
 // A file that is absent makes its readings NOT_SUPPORTED. PYBENCH_REPLAY_SPEED (default 1) plays faster or slower:
 // power stays as recorded and energy is scaled with time, so the two still agree. At its end the trace begins again,
-// and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be
-// set, and how that is made to fail, is in replay_settings.hpp. replay_step_realtime(microseconds), which NVML lacks,
-// moves the driver's clock, once: everything after it is stamped so much later. replay_jump(microseconds) leaves so
-// much of the trace out, so that a test need not be in time for what comes next.
+// and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be set,
+// and how that is made to fail, is in replay_settings.hpp. replay_step_realtime(microseconds), which NVML lacks, moves
+// the driver's clock, once: everything after it is stamped so much later. replay_jump(microseconds) leaves so much of
+// the trace out, so that a test need not be in time for what comes next.
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,10 +6,11 @@ Architectures are values of the factor that a model's row names so (`Model.archi
 Batch friction, a measure of our own: time per sample at batch b over that at batch 1, paired within blocks. At 1/b a
 batch takes as long as one sample, at 1 batching gains nothing, and above 1 it costs.
 
-Order: a pair of architectures is `reversed` where the whole interval of the ratio of their times is on one side of 1 in
-an eager runtime and on the other in a compiling one; it is `kept` where both are on one side, and else `open`. Every
-interval of a ratio between architectures has 1 - 0.05 over their number (Bonferroni): with a probability of 95 %, all
-of them contain the true ratio, and none of the words `kept` and `reversed` is wrong.
+Order: a pair of architectures is `reversed` where an eager and a compiling runtime rank it differently. The whole
+interval of the ratio of their times is then on one side of 1 in the eager runtime, and on the other side in the
+compiling one. The pair is `kept` where both intervals are on one side, and else `open`. Every interval of a ratio
+between architectures has 1 - 0.05 over their number (Bonferroni). With a probability of 95 %, all of them contain the
+true ratio, and then none of the words `kept` and `reversed` is wrong.
 """
 
 from __future__ import annotations

@@ -25,11 +25,15 @@ from pybench.dataset import Dataset
 
 @dataclass(frozen=True, slots=True)
 class MetricFinding:
-    """One metric of one case. `estimate` is None where no run has a value that counts: then `why_none` says why, or
-    `bounds` holds the widest interval of an estimate that has no value. `points`: block -> value behind the
-    estimate. `absolute_95`: half the 95 % interval of the number itself, where it has an absolute uncertainty: it adds
-    to the spread of repetitions what they have in common, such as a board's unknown gain. `over_units`: whether the
-    interval is over units of the data, whose scores were stored, and not over runs."""
+    """One metric of one case.
+
+    estimate: None where no run has a value that counts; then `why_none` says why, or `bounds` has an interval
+    absolute_95: half the 95 % interval of the number itself, where it has an absolute uncertainty.
+        It adds to the spread of repetitions what they have in common, such as a board's unknown gain.
+    points: block -> value behind the estimate
+    bounds: the widest interval of an estimate that has no value
+    over_units: whether the interval is over units of the data, whose scores were stored, and not over runs
+    """
 
     metric: Metric
     estimate: Estimate | None

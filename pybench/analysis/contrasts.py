@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every declared contrast: each case against its baseline, metric by metric, paired.
 
-Runs are paired by block, units (images, windows of text) by id. Only the metrics that a contrast judges (or, when it
-judges nothing, the headline of the workload) form the family that Holm's correction covers; every other effect is
-context and keeps its own p value. What follows from the effects for acceptance is `pybench.analysis.verdicts`.
+Runs are paired by block, units (images, windows of text) by id. Holm's correction covers one family: the metrics that a
+contrast judges or, when it judges nothing, the headline of the workload. Every other effect is context and keeps its
+own p value. What follows from the effects for acceptance is `pybench.analysis.verdicts`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ logarithm of the factor (over the factor itself, where it is not positive). Line
 
 The interval of a crossing contains the measured places at which the interval of the mean gap includes zero (Fieller
 1954, J. R. Statist. Soc. B 16:175, with the skew-adjusted t in place of Student's). So a place is outside exactly where
-the two lines are shown to differ. Where they are not up to the last measured value, the interval ends there: one that
-is given only when both sides are clear would contain the truth in as few as 72 % (docs/decisions/001).
+the two lines are shown to differ. Where they do not differ up to the last measured value, the interval ends there. If
+an interval were given only when both sides are clear, it would contain the truth in as few as 72 %
+(docs/decisions/001).
 Error term: the interval does not contain the error of the straight gap.
 
 Only blocks count in which all four cases around a crossing ran on one board with one software.
@@ -174,8 +175,9 @@ def _gaps(corners: Numbers, metric: Metric) -> tuple[Numbers, Numbers]:
 
 
 def _bound(stretches: Sequence[Stretch], place: float, far: Literal[0, 1]) -> tuple[float, bool]:
-    """From `place` of the first stretch towards the ends `far` of all of them: where lines are first shown to differ,
-    and whether they are at all; if not, the last of these ends."""
+    """Where lines are first shown to differ, from `place` of the first stretch towards the ends `far` of all of them.
+
+    Returns that place and True, or the last of these ends and False where the lines are not shown to differ."""
     for stretch in stretches:
         if not stretch.is_open(far):
             return stretch.at(_edge(stretch, place, far)), True

@@ -3,8 +3,8 @@
 
 Resampling whole groups instead of units gives the variance of a mean; for a ratio of sums it has a closed form, the
 linearised one (Cochran 1977, Sampling Techniques, ch. 2.11 and 6). Shares are then treated as Rao and Scott do (1992,
-Biometrics 48:577): counts are divided by the design effect, and the methods for independent units (`proportions`) are
-used, so that they are the special case of groups of one. Means of scores have Student's t over groups.
+Biometrics 48:577): counts are divided by the design effect. The methods for independent units (`proportions`) then take
+these counts, so that they are the special case of groups of one. Means of scores have Student's t over groups.
 The error term: groups are taken as a random draw. With fewer than about 20 groups the variance itself is uncertain.
 """
 

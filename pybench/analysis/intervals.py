@@ -42,8 +42,8 @@ def estimate_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
 def estimate_geometric_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
     """The geometric mean of positive values, with the interval of the mean logarithm.
 
-    Noise of times and rates is multiplicative; this mean has the same answer for a latency and its rate, its ratios are
-    the ratios that are tested, and its interval never reaches zero.
+    Noise of times and rates is multiplicative. With this mean, a latency and its rate have the same answer.
+    Ratios of such means are the ratios that are tested, and the interval never reaches zero.
     """
     if sample.is_constant:
         return estimate_mean(sample, confidence)

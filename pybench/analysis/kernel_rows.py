@@ -3,8 +3,8 @@
 
 A runtime fuses nodes, so one kernel may compute several, and one side's kernel may be several of the other's. A row is
 therefore the finest set of nodes that no kernel of either side is split by. What has no node of its own (moves,
-reformats, quantisations) belongs to the row of the kernel that it feeds, else to that of the kernel that fed it, as a
-whole. What is left is not assigned, and its time is spread over nothing.
+reformats, quantisations) belongs as a whole to the row of the kernel that it feeds. If it feeds none, it belongs to the
+row of the kernel that fed it. What is left is not assigned, and its time is spread over nothing.
 """
 
 from __future__ import annotations

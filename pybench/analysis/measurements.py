@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which numbers of which runs count: validity applied to the tidy frame, with everything left out counted by reason.
 
-A value counts when its run is `ok`, the validity that its metric rests on is not false, and neither is the run's
-precision (a number of another precision than the case names is no number of that case). Null validity ("not asked")
-keeps the value. A metric that needs every run has none where one of them ended before its target. What does not count
-stays in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
+A value counts when its run is `ok` and the validity that its metric rests on is not false. Nor may the run's precision
+be false: a number of another precision than the case names is no number of that case. Null validity ("not asked") keeps
+the value. A metric that needs every run has none where one of them ended before its target. What does not count stays
+in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ class Invalidity:
 
 @dataclass(slots=True)
 class MetricValues:
-    """One metric of one case. `values`: block -> value that counts; `excluded`: block -> why its value is invalid;
-    `missing`: block -> reason why there is none, further ones in its detail; `bounds`: block -> (lower, upper) of an
-    estimate without a value; `u_absolute`: block -> absolute standard uncertainty of a value that counts, where it has
-    one."""
+    """One metric of one case.
+
+    values: block -> value that counts
+    excluded: block -> why its value is invalid
+    missing: block -> reason why there is none, further ones in its detail
+    bounds: block -> (lower, upper) of an estimate without a value
+    u_absolute: block -> absolute standard uncertainty of a value that counts, where it has one
+    """
 
     values: dict[int, float] = field(default_factory=dict)
     u_absolute: dict[int, float] = field(default_factory=dict)

@@ -52,10 +52,11 @@ def recover_power(samples_s: Numbers, samples_w: Numbers, delay_s: float, respon
 def counter_power(counter_s: Numbers, counter_j: Numbers, tick_s: float, delay_s: float) -> Steps:
     """Mean power between readings of the energy counter, where the readings are dense enough to tell.
 
-    `counter_s`: float64 [n, 2] s, call and return of each reading; `counter_j`: [n] J. A new value was made in the last
-    `tick_s` before its reading returned, and not before the reading before was called. From one such time to the next
-    the mean is the difference of the two values; a step is kept once both times are known to `KNOT_SHARE` of it. Where
-    the counter goes back (it was reset), a new chain begins.
+    `counter_s`: float64 [n, 2] s, call and return of each reading; `counter_j`: float64 [n] in joules.
+
+    A new value was made in the last `tick_s` before its reading returned, and not before the reading before was called.
+    From one such time to the next the mean is the difference of the two values; a step is kept once both times are
+    known to `KNOT_SHARE` of it. Where the counter goes back (it was reset), a new chain begins.
     """
     rises = np.flatnonzero(np.diff(counter_j) != 0) + 1
     latest_s = counter_s[rises, 1]

@@ -88,9 +88,10 @@ def score(pairs: UnitPairs, difference: float) -> float:
 
 
 def _baseline_only_share(pairs: UnitPairs, difference: float) -> float:
-    """Maximum-likelihood share of units right on the baseline only, given the difference: the larger root of
-    2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d); Tango's equation (16) for this sign of
-    d."""
+    """Maximum-likelihood share of units right on the baseline only, given the difference.
+
+    It is the larger root of 2n q^2 + B q + C = 0 with B = -b - c + (2n - b + c) d and C = -c d (1 - d). This is Tango's
+    equation (16) for this sign of d."""
     b, c, n = pairs.only_candidate, pairs.only_baseline, pairs.n
     linear = -b - c + (2 * n - b + c) * difference
     constant = -c * difference * (1 - difference)

@@ -2,10 +2,10 @@
 """Which of a few cases is the fastest, looked at again and again while blocks are added.
 
 The leader is compared with every other case within blocks. A rival is `slower` where the ratio of its time to the
-leader's is above 1, `equal` where the ratio is shown to be within 5 % of 1, else `open`; a ranking without an open
-rival is decided. Looks are taken at fixed numbers of blocks. Every pair of cases might be tested at every look, so each
-test has ALPHA over their number (Bonferroni): a wrong word about any pair, at any look, has a probability of at most
-ALPHA, whichever case leads and whenever one stops. docs/decisions/031-stopping.md has the alternatives and the
+leader's is above 1, and `equal` where the ratio is shown to be within 5 % of 1. Else it is `open`; a ranking without an
+open rival is decided. Looks are taken at fixed numbers of blocks. Every pair of cases might be tested at every look, so
+each test has ALPHA over their number (Bonferroni). A wrong word about any pair, at any look, then has a probability of
+at most ALPHA, whichever case leads and whenever one stops. docs/decisions/031-stopping.md has the alternatives and the
 simulated errors. Tests are those of `paired`.
 """
 

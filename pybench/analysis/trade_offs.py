@@ -216,8 +216,10 @@ class _Scales:
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
-        """Of several accuracies of one model, runtime and precision the one that breaks a bound, else one that is not
-        known (it leaves the case open), else the one that lost most."""
+        """The accuracy that decides, of several of one model, runtime and precision.
+
+        It is the one that breaks a bound, else one that is not known (it leaves the case open), else the one that lost
+        most."""
         bounded = [criterion for criterion, _ in bounds if criterion.metric in ACCURACY]
 
         def delta(pair: Pair, metric: str) -> float | None:

@@ -144,8 +144,9 @@ def judge_normality(sample: Sample) -> Normality:
 
 
 def brown_forsythe(samples: Sequence[Sample]) -> float | None:
-    """p of equal variances; None where a sample has no spread to compare, or two values: both are as far from their
-    median, so that the test sees no scatter and gives 0."""
+    """p of equal variances; None where a sample has no spread to compare, or two values.
+
+    Both of two values are as far from their median, so that the test sees no scatter and gives 0."""
     if len(samples) < 2 or any(sample.n < SPREAD_LEAST or sample.is_constant for sample in samples):
         return None
     return float(scipy.stats.levene(*(sample.values for sample in samples), center="median").pvalue)

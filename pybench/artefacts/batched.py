@@ -167,8 +167,9 @@ def _failing(error: InputError, batch: int) -> str:
 
 
 def _mixing(compared: _SplitInputs, path: Path, differences: Sequence[float]) -> str:
-    """The first node whose samples depend on each other, among tensors that have the batch as their leading dimension;
-    where there is none, the node that writes the first output that differs."""
+    """The first node whose samples depend on each other, among tensors that have the batch as their leading dimension.
+
+    Where there is none, it is the node that writes the first output that differs."""
     graph = read_graph(path)
     for node, wanted, found in _between(compared, path, graph):
         if len(wanted) == len(found) == 2 * compared.fixed and _difference(wanted, found) > compared.allowed:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making of an engine: TensorRT builds it on the GPU it is for, and the time and energy of that are measured.
 
-Beside the engine stand `layers.json`, what the inspector says of it, and `graph.json`, what a run has to know of the
-graph to audit the engine: FLOPs by node, nodes that stay in higher precision, the graph's own notes, and whether the
-engine computes what the graph says (`engine_outputs`).
+Two files are next to the engine. `layers.json` contains what the inspector says of it. `graph.json` contains what a run
+requires to audit the engine: FLOPs by node, nodes that stay in higher precision, and the graph's own notes. It also
+says whether the engine computes what the graph says (`engine_outputs`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an engine computes, against what its graph says: the inspector proves the types, this the numbers.
 
-The same inputs (images, where the model has some, else seeded random ones, as in a calibration) go through the engine,
-through its ONNX file on a CPU, rounded as its types say, and through the FP32 graph that the file was made of. An
-engine may differ from its file by what the file differs from FP32, give or take what another order of sums does; one
-that differs more computes something else, whatever its kernels are called, unless it is no further from FP32 than the
-file may be: kernels that round less than the file says come out so (a DistilBERT in INT8 was 0.040 from its file,
-which is 0.029 from FP32, and itself 0.024 from FP32).
+The same inputs go through the engine, through its ONNX file on a CPU, rounded as its types say, and through the FP32
+graph that the file was made of. The inputs are images, where the model has some, else seeded random ones, as in a
+calibration.
+
+An engine may differ from its file by what the file differs from FP32, give or take what another order of sums does. An
+engine that differs more computes something else, whatever its kernels are called. The exception is an engine that is no
+further from FP32 than the file may be: its kernels round less than the file says. A DistilBERT in INT8 was 0.040 from
+its file and 0.024 from FP32, where the file is 0.029 from FP32.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making of a quantised ONNX file by one of the quantisers, and what its outputs have in common with FP32's.
 
-`pybench` works from ranges that were found before; `onnxruntime` and `modelopt` find theirs by themselves, on the same
-samples; `qat` finds them while it trains the model on, and `weight-only` needs none. The file itself carries how it was
+`pybench` works from ranges that were found before. `onnxruntime` and `modelopt` find theirs by themselves, on the same
+samples. `qat` finds them while it trains the model on, and `weight-only` needs none. The file itself carries how it was
 calibrated, so that every run of it can doubt it.
 """
 

@@ -13,8 +13,13 @@ from pybench.catalogue.models import MODELS, Model
 
 @dataclass(frozen=True, slots=True)
 class MakeRequest:
-    """`kind` and `parameters`: of the recipe; `inputs`: role -> file of the artefact that it builds on; `files`:
-    factor -> the user's file; `models`: the rows that its model may be one of."""
+    """What is to be made.
+
+    kind, parameters: of the recipe
+    inputs: role -> file of the artefact that it builds on
+    files: factor -> the user's file
+    models: the rows that its model may be one of
+    """
 
     kind: str
     parameters: Mapping[str, Any]

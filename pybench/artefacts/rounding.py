@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantisation-aware training as a quantiser: a trained built-in model, trained on with INT8 rounding and exported.
 
-It goes on where its checkpoint ends: on synthetic-100 a tenth as long, on images that did not train it; on digits for
-DIGITS_EPOCHS more, on those that did, for there are no others. None of them judges.
+It goes on where its checkpoint ends. On synthetic-100 it takes a tenth as long, on images that did not train the
+checkpoint. On digits it takes DIGITS_EPOCHS more, on the images that did, for there are no others. None of them judges.
 """
 
 from __future__ import annotations

@@ -27,9 +27,14 @@ _PAST = "past_"  # begins the names of inputs for what a decoder has seen (`pybe
 
 
 class CalibrationSamples(Sequence[Arrays]):
-    """The inputs of the calibration runs, read when asked for. `specs`: of what is fed; `source`: where they come from
-    (`random`: the model has no data); `held_out`: whether none of them judges accuracy; `total`: samples in all;
-    `batch`: of one run, the last of which may be smaller, unless the model has its batch fixed."""
+    """The inputs of the calibration runs, read when asked for.
+
+    specs: of what is fed
+    source: where they come from (`random`: the model has no data)
+    held_out: whether none of them judges accuracy
+    total: samples in all
+    batch: samples of one run; the last run may have fewer, unless the model has its batch fixed
+    """
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 """Who may do a run: a claim beside each attempt, so that two runners (shards, array tasks) never do the same one.
 
 A claim is a small file that is linked into place whole: `link(2)` fails when the name exists, on NFS too, and nobody
-ever reads half of one. Claims are never overwritten, and only a living owner removes its own: a dead runner's work is
+ever reads half of one. Claims are never overwritten, and only a living owner removes its own. A dead runner's work is
 taken over by claiming the next attempt, so two runners that find the same dead claim cannot both win.
 
 A claim is dead when its process is gone (same boot and process namespace), when its batch job has been started again,

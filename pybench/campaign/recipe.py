@@ -90,7 +90,7 @@ class Recipe:
 
 def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine`, `program` or
-    `checkpoint`; or an engine for each part of the model, in its role (`heads.role_of`).
+    `checkpoint`. Or there is an engine for each part of the model, in its role (`heads.role_of`).
 
     `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
     no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.

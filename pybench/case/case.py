@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A case: one cell of the matrix with every factor fixed, and its identity.
 
-Its id is the sha256 of its canonical JSON, in which factors at their default are left out: adding a factor later
+Its id is the sha256 of its canonical JSON, in which factors at their default are left out. So adding a factor later
 orphans no run, while changing the meaning of a default raises `SCHEMA_VERSION`.
 
-A factor that names a file of the user's (a model, a tokenizer, a corpus, images) is identified by that file's content
-as well: `sources` holds the digests, so an edited file is another case.
+A factor that names a file of the user's (a model, a tokenizer, a corpus, images) is identified by the file's content,
+too. `sources` contains the digests, so an edited file is another case.
 """
 
 from __future__ import annotations

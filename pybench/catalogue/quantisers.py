@@ -167,7 +167,8 @@ CALIBRATIONS = tuple(USUAL.calibrations)
 
 
 def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
-    """Names of those that any model can be quantised with for any runtime, to a type, with ranges of this scheme alone;
-    where none of them makes the type, of those that make it."""
+    """Names of the quantisers to a type that can quantise any model for any runtime, with ranges of this scheme alone.
+
+    Where none of these makes the type, the names of all that make it."""
     makers = [row for row in _ROWS if kind in row.types and not row.trains and row.search is None]
     return tuple(row.name for row in makers if row.schemes == (scheme,)) or tuple(row.name for row in makers)

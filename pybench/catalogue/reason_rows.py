@@ -19,11 +19,13 @@ class ReasonRow(StrEnum):
     """`CODE = (code, kind, meaning, advice)`.
 
     code: what is stored; each `<word>` in it stands for one name of its kind, as in `no_<precision>_in_<runtime>`
-    kind: of one value, `invalid` ends the validity of what the reason is said of, `remark` leaves it valid, `missing`
-        says why nothing was measured, and `sensor` what the profile of a sensor lacks;
-        `validity` of a part of a run, `unsupported` of a case, `outcome` of a run that ended otherwise than planned
+    kind: what the reason is said of, and what follows from it (below)
     meaning: what has happened
     advice: what to do, beginning with a verb
+
+    The kinds of one value: `invalid` ends the validity of what the reason is said of, `remark` leaves it valid.
+    `missing` says why nothing was measured, and `sensor` what the profile of a sensor lacks. The others: `validity` of
+    a part of a run, `unsupported` of a case, `outcome` of a run that ended otherwise than planned.
     """
 
     kind: Kind

@@ -4,7 +4,7 @@
 A runtime's module has `open_case(given, spec, case, threads, *, deterministic) -> Session` (`pybench.runtimes`), and
 one that trains `open_training(loss, case, kind, threads) -> TrainingPass` (`pybench.runtimes.torch`).
 Seconds of a start were measured with ResNet-50 on one NVIDIA H200 (bench/results/runtimes.md), unless a comment says
-otherwise; `--dry-run` adds them up, and promises no more than a factor of three.
+otherwise. `--dry-run` adds them up, and promises no more than a factor of three.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 One row a (run, metric); a run without metrics keeps one row whose metric is null, so that a failed run is never
 invisible. The attempt that counts is the latest complete one (docs/formats/rundir.md). Runs that the plan does not ask
-for (any more) are read, counted and left out: a plan cut short would else be analysed with runs that `run` says do not
+for (any more) are read, counted and left out. Else a plan cut short would be analysed with runs that `run` says do not
 count. Every corrupt run is named, at once.
 
 This module computes no statistic and decides nothing about validity: that is `pybench.analysis`. What a plan asks of
@@ -82,9 +82,9 @@ class Dataset:
     """Everything that a campaign's directory holds of its plan, read once.
 
     `runs`: one row a run, in the order of case ids and blocks; `folder` is relative to the campaign; `guarded`: the run
-    finished with digests of its files. `predictions`: one row an (accuracy run, unit); a
-    run whose file repeats an earlier one of the same case byte for byte is left out and counted in `prediction_runs`
-    (case id -> {file's sha256: blocks}).
+    finished with digests of its files.
+    `predictions`: one row an (accuracy run, unit). Where the file of a run repeats an earlier one of the same case byte
+    for byte, the run is left out. It is counted in `prediction_runs` (case id -> {file's sha256: blocks}).
     `unfinished`: (case id, block) that has a folder but no complete attempt. `labels`: (case id, block) -> labels.
     `energies`: (case id, block) -> what the run stored of its GPU board's energy, where it sampled one.
     `orphans`: case id -> complete runs of a case that the plan does not hold; `beyond`: complete runs of its cases in

@@ -106,8 +106,9 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
 
 @dataclass(frozen=True, slots=True)
 class PowerRecording:
-    """The power channels of one run: float64 in order of time, s after the session's begin, W and J. A channel that was
-    not recorded is empty; failed readings are left out. `counter_s`: [n, 2], call and return."""
+    """The power channels of one run: float64 in order of time, in s after the session's begin, in W and in joules.
+
+    A channel that was not recorded is empty; failed readings are left out. `counter_s`: [n, 2], call and return."""
 
     samples_s: Numbers
     samples_w: Numbers

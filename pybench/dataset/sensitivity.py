@@ -40,8 +40,12 @@ _TENSORS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Of one case. `nodes`: one row a node, the largest error of it alone first; `tensors`: one row a pair, in running
-    order, weights first; `whole`: what all of them together do, and on how many samples."""
+    """Of one case.
+
+    nodes: one row a node, the largest error of it alone first
+    tensors: one row a pair, in running order, weights first
+    whole: what all of them together do, and on how many samples
+    """
 
     case: Case
     nodes: pl.DataFrame

@@ -12,14 +12,20 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Never, TypeGuard, TypeVar, cast
 
-from pybench.document.tree import Node
+from pybench.document.tree import Node, Plain
 from pybench.errors import Problem
 
-TableT = TypeVar("TableT")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-_REQUIRED: Any = MISSING
+TableT = TypeVar("TableT", bound="DataclassInstance")
+ValueT = TypeVar("ValueT")
+DefaultT = TypeVar("DefaultT")
+WordT = TypeVar("WordT", bound=str)
+
+_REQUIRED: Never = cast(Never, MISSING)  # adds nothing to the type of a field that has no default
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class WrongValue(Exception):
         self.hint = hint
 
 
-_Read = Callable[[Node, str, list[Problem]], Any]  # node, its key with dots, where problems go -> the value
+_Read = Callable[[Node, str, list[Problem]], ValueT]  # node, its key with dots, where problems go -> the value
 _READ, _TABLE = "read", "table"
 
 
@@ -53,23 +59,24 @@ def read_table(kind: type[TableT], node: Node, problems: list[Problem]) -> Table
 # --- what a key takes -----------------------------------------------------------------------------------------------
 
 
-def text(form: Form | None = None, default: Any = _REQUIRED) -> Any:
+def text(form: Form | None = None, default: DefaultT = _REQUIRED) -> str | DefaultT:
     """A text. `form`: None takes several lines, too."""
     return _field(lambda node, key, problems: _text(form, node.plain()), default)
 
 
-def texts(form: Form) -> Any:
+def texts(form: Form) -> tuple[str, ...]:
     """A list of texts, by default none."""
 
     def read(node: Node, key: str, problems: list[Problem]) -> tuple[str, ...]:
         if node.items is None:
             raise WrongValue(f"takes a list; not {_shown(node)}", "as in [--gpu-freq=high]")
-        return tuple(_checked(item, f"{key}.{i}", problems, _text_of(form)) for i, item in enumerate(node.items))
+        found = (_checked(item, f"{key}.{i}", problems, _text_of(form)) for i, item in enumerate(node.items))
+        return tuple(one for one in found if one is not None)
 
     return _field(read, ())
 
 
-def variables(name: Form, value: Form) -> Any:
+def variables(name: Form, value: Form) -> Mapping[str, str]:
     """A mapping of free names to texts, by default empty."""
 
     def read(node: Node, key: str, problems: list[Problem]) -> Mapping[str, str]:
@@ -79,40 +86,40 @@ def variables(name: Form, value: Form) -> Any:
             if not name.pattern.fullmatch(each):
                 place = node.key_place((each,))
                 problems.append(place.problem(f"`{key}.{each}`: `{each}` is not {name.called}"))
-        return {
+        found = {
             each: _checked(child, f"{key}.{each}", problems, _text_of(value)) for each, child in node.children.items()
         }
+        return {each: one for each, one in found.items() if one is not None}
 
     return field(default_factory=dict, metadata={_READ: read})
 
 
-def choice(*choices: str, default: Any = _REQUIRED) -> Any:
+def choice(*choices: WordT, default: DefaultT = _REQUIRED) -> WordT | DefaultT:
     """One of these words."""
 
-    def read(node: Node, key: str, problems: list[Problem]) -> str:
+    def read(node: Node, key: str, problems: list[Problem]) -> WordT:
+        for word in choices:
+            if node.plain() == word:
+                return word
+        raise WrongValue(f"takes {' or '.join(choices)}; not {_shown(node)}")
+
+    return _field(read, default)
+
+
+def whole(least: int, most: int | None = None, default: DefaultT = _REQUIRED) -> int | DefaultT:
+    """An integer in a range."""
+
+    def read(node: Node, key: str, problems: list[Problem]) -> int:
         value = node.plain()
-        if not isinstance(value, str) or value not in choices:
-            raise WrongValue(f"takes {' or '.join(choices)}; not {_shown(node)}")
+        if not _is_integer(value) or value < least or (most is not None and value > most):
+            to = "" if most is None else f" to {most}"
+            raise WrongValue(f"takes an integer from {least}{to}; not {_shown(node)}")
         return value
 
     return _field(read, default)
 
 
-def whole(least: int, most: int | None = None, default: Any = _REQUIRED) -> Any:
-    """An integer in a range."""
-
-    def read(node: Node, key: str, problems: list[Problem]) -> int:
-        value = node.plain()
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or value < least or (most is not None and value > most):
-            to = "" if most is None else f" to {most}"
-            raise WrongValue(f"takes an integer from {least}{to}; not {_shown(node)}")
-        return int(value)
-
-    return _field(read, default)
-
-
-def number(least: float, most: float | None = None, default: Any = _REQUIRED) -> Any:
+def number(least: float, most: float | None = None, default: DefaultT = _REQUIRED) -> float | DefaultT:
     """A number in a range."""
     return _field(lambda node, key, problems: read_number(node, least, most), default)
 
@@ -120,14 +127,13 @@ def number(least: float, most: float | None = None, default: Any = _REQUIRED) ->
 def read_number(node: Node, least: float, most: float | None = None) -> float:
     """The finite number that a node holds. Raises WrongValue for anything else, and outside of the range."""
     value = node.plain()
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value < least or (most is not None and value > most):
+    if not _is_number(value) or not math.isfinite(value) or value < least or (most is not None and value > most):
         to = " or more" if most is None else f" to {most:g}"
         raise WrongValue(f"takes a number, {least:g}{to}; not {_shown(node)}")
     return float(value)
 
 
-def truth(default: bool) -> Any:
+def truth(default: bool) -> bool:
     """True or false."""
 
     def read(node: Node, key: str, problems: list[Problem]) -> bool:
@@ -139,10 +145,10 @@ def truth(default: bool) -> Any:
     return _field(read, default)
 
 
-def table(kind: type[Any], default: Any = _REQUIRED) -> Any:
+def table(kind: type[TableT], default: DefaultT = _REQUIRED) -> TableT | DefaultT:
     """A mapping that is read as a dataclass of its own."""
 
-    def read(node: Node, key: str, problems: list[Problem]) -> Any:
+    def read(node: Node, key: str, problems: list[Problem]) -> TableT | None:
         before = len(problems)
         values = _values(kind, node, key, problems)
         return kind(**values) if len(problems) == before else None
@@ -150,10 +156,10 @@ def table(kind: type[Any], default: Any = _REQUIRED) -> Any:
     return field(default=default, metadata={_READ: read, _TABLE: kind})
 
 
-def tables(kind: type[Any]) -> Any:
+def tables(kind: type[TableT]) -> tuple[TableT, ...]:
     """A list of mappings, each read as a dataclass of its own, by default empty."""
 
-    def read(node: Node, key: str, problems: list[Problem]) -> tuple[Any, ...]:
+    def read(node: Node, key: str, problems: list[Problem]) -> tuple[TableT, ...]:
         if node.items is None:
             raise WrongValue(f"takes a list of mappings; not {_shown(node)}")
         before = len(problems)
@@ -163,12 +169,12 @@ def tables(kind: type[Any]) -> Any:
     return _field(read, ())
 
 
-def made(read: Callable[[Node], Any], default: Any = _REQUIRED) -> Any:
+def made(read: Callable[[Node], ValueT], default: DefaultT = _REQUIRED) -> ValueT | DefaultT:
     """What `read` makes of the node; it raises WrongValue for what it cannot take."""
     return _field(lambda node, key, problems: read(node), default)
 
 
-def _field(read: _Read, default: Any) -> Any:
+def _field(read: _Read[ValueT], default: DefaultT) -> ValueT | DefaultT:
     return field(default=default, metadata={_READ: read})
 
 
@@ -176,8 +182,12 @@ def _field(read: _Read, default: Any) -> Any:
 
 
 def _values(
-    kind: type[Any], node: Node, called: str, problems: list[Problem], root: type[Any] | None = None
-) -> dict[str, Any]:
+    kind: type[DataclassInstance],
+    node: Node,
+    called: str,
+    problems: list[Problem],
+    root: type[DataclassInstance] | None = None,
+) -> dict[str, object]:
     """The values of a mapping's keys; what is wrong goes into `problems`. `called`: its key with dots."""
     if node.children is None:
         what = f"`{called}` takes a mapping" if called else "takes a mapping, as in `key: value`"
@@ -200,7 +210,7 @@ def _values(
     }
 
 
-def _checked(node: Node, key: str, problems: list[Problem], read: _Read) -> Any:
+def _checked(node: Node, key: str, problems: list[Problem], read: _Read[ValueT]) -> ValueT | None:
     try:
         return read(node, key, problems)
     except WrongValue as misfit:
@@ -209,11 +219,11 @@ def _checked(node: Node, key: str, problems: list[Problem], read: _Read) -> Any:
         return None
 
 
-def _text_of(form: Form) -> _Read:
+def _text_of(form: Form) -> _Read[str]:
     return lambda node, key, problems: _text(form, node.plain())
 
 
-def _text(form: Form | None, value: Any) -> str:
+def _text(form: Form | None, value: Plain) -> str:
     if not isinstance(value, str):
         is_scalar = value is None or isinstance(value, bool | int | float)
         raise WrongValue(f"takes text; not {described(value)}", "put it in quotes" if is_scalar else None)
@@ -222,7 +232,7 @@ def _text(form: Form | None, value: Any) -> str:
     return value
 
 
-def _hint(key: str, kind: type[Any], root: type[Any] | None) -> str:
+def _hint(key: str, kind: type[DataclassInstance], root: type[DataclassInstance] | None) -> str:
     """The nearest key of this mapping, or the mapping that has this key."""
     names = [one.name for one in fields(kind)]
     given = key.lower().replace("-", "_")
@@ -234,6 +244,14 @@ def _hint(key: str, kind: type[Any], root: type[Any] | None) -> str:
     return f"write it in `{owners[0]}`" if owners else f"valid keys here: {', '.join(names)}"
 
 
+def _is_integer(value: Plain) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Plain) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_null(node: Node) -> bool:
     return node.children is None and node.items is None and node.scalar is None
 
@@ -242,7 +260,7 @@ def _shown(node: Node) -> str:
     return described(node.plain())
 
 
-def described(value: Any) -> str:
+def described(value: Plain) -> str:
     """A value in the words of an error."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ruamel.yaml import YAML
 from ruamel.yaml import events as yaml_events
@@ -27,6 +27,14 @@ from pybench.errors import MalformedError, PlanError, Problem
 MAXIMUM_BYTES = 1_000_000  # a plan is written by hand: more than this is another file
 MAXIMUM_VALUES = 20_000  # after aliases are followed; bounds what nested aliases can multiply to
 MAXIMUM_DEPTH = 30  # a plan needs seven levels
+
+Scalar = str | int | float | bool | None
+Plain = Scalar | list["Plain"] | dict[str, "Plain"]
+
+_Content = (
+    yaml_events.MappingStartEvent | yaml_events.SequenceStartEvent | yaml_events.ScalarEvent | yaml_events.AliasEvent
+)
+_Events = Iterator[_Content | yaml_events.CollectionEndEvent]  # of one document; others are passed over
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +72,13 @@ class Node:
     """One value. A mapping has `children` by key and the places of the keys, a list `items`, a scalar neither."""
 
     place: Place
-    scalar: Any = None
+    scalar: Scalar = None
     children: Mapping[str, Node] | None = None
     items: tuple[Node, ...] | None = None
     key_places: Mapping[str, Place] = field(default_factory=dict)
     size: int = 1
 
-    def plain(self) -> Any:
+    def plain(self) -> Plain:
         """The value as dicts, lists and scalars."""
         if self.children is not None:
             return {key: child.plain() for key, child in self.children.items()}
@@ -263,7 +271,7 @@ class _Composer:
     def compose(self) -> Node:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ruamel.yaml, on documents that are then refused or harmless
-            events = YAML(typ="safe", pure=True).parse(self._text)
+            events: _Events = YAML(typ="safe", pure=True).parse(self._text)
             documents = self._documents(events)
             root = next(documents, None)
             if root is None:
@@ -275,17 +283,17 @@ class _Composer:
                 raise _Refused(second.place.problem("a second document begins here", hint))
         return root
 
-    def _documents(self, events: Iterator[Any]) -> Iterator[Node]:
+    def _documents(self, events: _Events) -> Iterator[Node]:
         for event in events:
             if isinstance(event, yaml_events.NodeEvent):
                 yield self._node(event, events, 0)
 
-    def _place(self, event: Any) -> Place:
+    def _place(self, event: _Content) -> Place:
         if self._override is not None:
             return Place(None, None, self._override)
         return Place(event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+    def _node(self, event: _Content, events: _Events, depth: int) -> Node:
         place = self._place(event)
         if depth > MAXIMUM_DEPTH:
             raise _Refused(place.problem(f"nested deeper than {MAXIMUM_DEPTH} levels"))
@@ -315,23 +323,23 @@ class _Composer:
                 place.problem(f"more than {MAXIMUM_VALUES} values", "each alias counts with all of its values")
             )
 
-    def _list(self, place: Place, events: Iterator[Any], depth: int) -> Node:
+    def _list(self, place: Place, events: _Events, depth: int) -> Node:
         items = []
         for event in events:
-            if isinstance(event, yaml_events.SequenceEndEvent):
+            if isinstance(event, yaml_events.CollectionEndEvent):
                 break
             items.append(self._node(event, events, depth + 1))
         return Node(place, items=tuple(items), size=1 + sum(item.size for item in items))
 
-    def _mapping(self, place: Place, events: Iterator[Any], depth: int) -> Node:
+    def _mapping(self, place: Place, events: _Events, depth: int) -> Node:
         children: dict[str, Node] = {}
         key_places: dict[str, Place] = {}
         merged: list[Node] = []
         for event in events:
-            if isinstance(event, yaml_events.MappingEndEvent):
+            if isinstance(event, yaml_events.CollectionEndEvent):
                 break
             key = self._node(event, events, depth + 1)
-            value = self._node(next(events), events, depth + 1)
+            value = self._node(cast(_Content, next(events)), events, depth + 1)  # no mapping ends behind a key
             if isinstance(event, yaml_events.ScalarEvent) and event.value == "<<" and not event.style:
                 merged.extend(self._mergeable(value))
             elif not isinstance(key.scalar, str):
@@ -359,9 +367,9 @@ class _Composer:
                 self.problems.append(node.place.problem("`<<` merges only mappings"))
         return [node for node in nodes if node.children is not None]
 
-    def _scalar(self, event: Any, place: Place) -> Any:
+    def _scalar(self, event: yaml_events.ScalarEvent, place: Place) -> Scalar:
         if event.style:  # quoted, or a block of text
-            return event.value
+            return str(event.value)
         try:
             return core_scalar(event.value)
         except ValueError:
@@ -377,7 +385,7 @@ _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INFINITE = re.compile(r"([-+]?)\.(inf|Inf|INF)")
 
 
-def core_scalar(text: str) -> Any:
+def core_scalar(text: str) -> Scalar:
     """What an unquoted scalar means in YAML 1.2's core schema; ValueError for an integer of too many digits."""
     if text in _NULL:
         return None

@@ -2,8 +2,12 @@
 """Which nodes of an ONNX file each node of the graph came from that onnxruntime executes.
 
 onnxruntime fuses nodes, changes layouts and renames; it writes the optimised graph, but not what became of what. Three
-traces are left: a node keeps its name, with `_token_3` behind it where it was made anew; a node of the blocked layout
-is named after the tensor that it stood for, with `_nchwc` behind; and tensors between fused groups keep their names.
+traces are left:
+
+- A node keeps its name, with `_token_3` behind it where it was made anew.
+- A node of the blocked layout is named after the tensor that it stood for, with `_nchwc` behind.
+- Tensors between fused groups keep their names.
+
 From such an anchor the origin is followed upstream until the operator that is executed is found. Nodes that are then
 left (an Add fused into a convolution, a Relu into a quantiser) belong to the last of the kernels that they read from.
 Constants and Q/DQ nodes that were folded are nobody's. Seen with onnxruntime 1.31; a name without a trace gives no

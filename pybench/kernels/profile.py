@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels that one iteration of a case runs: nodes, types, tensors and times, whatever runtime they are from.
 
-A profile is a record of its own: it is made after every window, and its times are no latency, because a profiler
-waits between kernels or writes down each of them.
+A profile is a record of its own, made after every window. Its times are no latency, because a profiler waits between
+kernels or writes down each of them.
 """
 
 from __future__ import annotations

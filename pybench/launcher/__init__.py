@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How workers are started: as processes of this machine, or in containers of one image. Nothing is printed.
 
-`launch` is what the rest of pybench sees: start a worker, wait for it, end it; `here` starts plain processes;
-`container` starts containers, by command lines from `engines`, of an image that `images` has looked into, with the
-GPUs that `gpus` names.
+`launch` is what the rest of pybench sees: start a worker, wait for it, end it. `here` starts plain processes, and
+`container` starts containers. A container's command line is from `engines`, its image was looked into by `images`, and
+its GPUs are named by `gpus`.
 """
 
 from pybench.launcher.container import Container, open_container

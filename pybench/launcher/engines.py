@@ -2,8 +2,8 @@
 """Command lines of podman, docker and Apptainer, and what each can hold.
 
 Everything that a container is given is named: mounts, variables, GPUs, user. It has no network, no capabilities, a
-read-only root and the host's name. System calls are not filtered: on kernels before 5.16 a filter slows what is
-measured down (speculation stays off), and perf's energy counters lie behind one of the calls that filters refuse.
+read-only root and the host's name. System calls are not filtered. On kernels before 5.16 a filter slows what is
+measured down (speculation stays off). Also, perf's energy counters require one of the calls that filters refuse.
 """
 
 from __future__ import annotations
@@ -165,8 +165,10 @@ class Podman(_OciEngine):
         return reference
 
     def _pull(self, image: Image, reference: str) -> _Answer:
-        """A file or folder by a link of another name: podman takes what follows a colon in a path for a tag, and names
-        a layout's image by its path, which then may hold neither capital letters nor spaces."""
+        """A file or folder by a link of another name.
+
+        Podman takes what follows a colon in a path for a tag, and names a layout's image by its path. That path then
+        may contain neither capital letters nor spaces."""
         if image.kind == "registry":
             return self._answer("pull", "--quiet", reference, limit_s=None)
         transport, link = {"archive": "oci-archive", "layout": "oci"}[image.kind], f"pybench-{reference[:12]}"

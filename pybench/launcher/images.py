@@ -35,8 +35,13 @@ _SIF_HEADER = struct.Struct("<32s10s3s3s16s8q")  # ... created, modified, free, 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`location`: its path, or NAME@DIGEST; `digest`: what it is; `config`: the digest of its configuration, by which
-    engines know an image that they hold (None for a SIF and in a registry)."""
+    """An image that was looked into.
+
+    location: its path, or NAME@DIGEST
+    digest: what it is
+    config: the digest of its configuration, by which engines know an image that they hold (None for a SIF and in a
+        registry)
+    """
 
     location: str
     kind: Kind

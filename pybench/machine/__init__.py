@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this machine can do and measure. Asks the worker in a subprocess; imports no framework.
 
-`machine`: the object that a campaign asks. It is made of `facts` (the asking), `support` (whether a case can run here),
-`estimate` (how long a campaign may take before anything has run) and `sensor` (a GPU's power sensor, measured).
+`machine` has the object that a campaign asks. It is made of these:
+
+- `facts`: the asking
+- `support`: whether a case can run here
+- `estimate`: how long a campaign may take before anything has run
+- `sensor`: a GPU's power sensor, measured
 `diagnosis`: what `pybench doctor` says. `profiles`: the store of measured sensors. `opening`: what each runtime says of
 an ONNX file.
 """

@@ -47,8 +47,10 @@ class Machine:
         return replace(self, facts=facts)
 
     def open_files(self, cases: Sequence[Case], pending: Collection[str], files: Mapping[str, str]) -> Self:
-        """This machine after its runtimes were asked for the users' ONNX files of these cases, and libraries for the
-        names of their models, as far as the cases are pending (their ids). `files`: value of a factor -> absolute path.
+        """This machine after its runtimes were asked for the users' ONNX files of these cases.
+
+        Libraries were asked for the names of their models, too. Of the cases only the pending ones (their ids) were
+        asked for. `files`: value of a factor -> absolute path.
 
         Raises InputError for a broken file, for a model that its library does not have, for weights that do not fit,
         and where every case that could run is refused."""

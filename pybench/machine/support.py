@@ -70,7 +70,9 @@ def platform_of(case: Case, facts: Facts) -> str | None:
 
 def refuse_changed(cases: Iterable[Case], facts: Facts) -> None:
     """Raises UsageError where a package that adds rows is installed here, and is not the one that the plan was made
-    with: its runs would be other runs of the same cases."""
+    with.
+
+    Its runs would be other runs of the same cases."""
     for plugin in dict.fromkeys(plugin for case in cases for plugin in case.plugins()):
         fact = facts[plugin.fact]
         if fact["available"] and fact["sha256"] != plugin.sha256:

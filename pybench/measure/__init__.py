@@ -28,28 +28,29 @@
 `MeasuringSession(device_uuid=None, *, power_interval_s=0.1, nvml_library=None, profile=ASSUMED, root=Path("/"))`
     Starts the sampler threads on entry (C++, without the GIL) and stops them on exit. A missing NVML, device or RAPL is
     no error: quantities are null with a reason, and `session.facts()` says what was found (for environment.json).
-    `session.window(name)` gives a context manager; names are unique in a session; what it reads at its edges (some tens
-    of microseconds; with a GPU 3 to 16 ms more) lies outside the measured interval. `session.windows` lists the closed
-    `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
+    `session.window(name)` gives a context manager; names are unique in a session. What it reads at its edges takes some
+    tens of microseconds, with a GPU 3 to 16 ms more, and is outside the measured interval. `session.windows` lists the
+    closed `Window(name, begin_ns, end_ns, iterations)`; a window left by an exception is not kept.
     `session.idle(IDLE_BEFORE, seconds)` and `IDLE_AFTER` are windows without work, for the power of a board at rest.
-    `session.energy(name)` returns `gpu_energy_j` (only if a device was asked for; with both idle windows also what is
-    above idle, and the tail), `cpu_energy_j`, with a GPU also both together, and, when the CPU's is null or invalid,
-    `cpu_energy_estimate_j`. `session.slow_energies(name, times)` is the GPU's in iterations beyond p95 and p99.
-    `session.energy_budget(*names)` says where the joules come from. `session.memory()` returns `peak_host_bytes` and,
-    with a device, `peak_device_bytes`, over all windows; the host's peak is reset at the first window where the kernel
-    allows it.
+    `session.energy(name)` returns `gpu_energy_j` and `cpu_energy_j`, and with a GPU also both together. The GPU's is
+    there only if a device was asked for; with both idle windows, so are what is above idle, and the tail. When the
+    CPU's is null or invalid, `cpu_energy_estimate_j` is returned as well. `session.slow_energies(name, times)` is the
+    GPU's in iterations beyond p95 and p99. `session.energy_budget(*names)` says where the joules come from.
+    `session.memory()` returns `peak_host_bytes` and, with a device, `peak_device_bytes`, over all windows; the host's
+    peak is reset at the first window where the kernel allows it.
     `session.write_channels(write)` calls `write(name, columns)` with `name` in `power_samples`, `power_polled`,
-    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, `power_rails`, and `columns` a dict of equally long
-    arrays (times in seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN). Channels without rows are
-    not written.
+    `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, `power_rails`. `columns` is a dict of equally long
+    arrays. Times are in seconds from `session.begin_ns` on CLOCK_MONOTONIC_RAW; missing is NaN. Channels without rows
+    are not written.
 
 `time_calls(work, iterations, minimum_s=0.0)`
     Calls `work()` until `iterations` calls are made and `minimum_s` has passed, whichever is later, as trtexec does.
     The loop and the clock reads are C++; an exception of `work` passes through.
 
 `BoardSettings(uuid, {"power_limit_w": 300, "sm_clock_mhz": None, "memory_clock_mhz": None})`
-    A context manager around a session: sets what is not None on the board, waits until it is in force, and restores
-    what was before, also when this process is killed. `check()` after a window; `facts()`, `cautions()` afterwards.
+    A context manager around a session. It sets what is not None on the board and waits until that is in force. At the
+    end it restores what was before, also when this process is killed. `check()` after a window; `facts()`,
+    `cautions()` afterwards.
     `board_facts()` says what each board can be set to and `may_set()` whether this process may, setting nothing.
 
 `CallReplayer(work)`, `GraphReplayer(graph_exec, stream)`
@@ -62,8 +63,9 @@
 
 `monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
 `available_bytes()` is the memory that can be allocated without swapping.
-`NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from, checked at import against the
-sources beside this package (or, installed without them, against what the build wrote down); store it with each run.
+`NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from; store it with each run. It is
+checked at import against the sources next to this package or, installed without them, against what the build wrote
+down.
 `gpus()` lists `Gpu(uuid, name)` with the driver's version, or none with the reason. `cpu_energy_source()` says what
 counts the CPU's energy, `module_energy_source()` which power rails make up an edge module; each raises UnsupportedError
 with why nothing does.

@@ -103,8 +103,9 @@ def of_native(session: Any, case: Case, given: Path) -> Audit:
 
 
 def of_engine(session: Any, case: Case, given: Path | Mapping[str, Path]) -> Audit:
-    """An engine by its inspector and the time of each layer, with what its making noted of the graph; or the engine of
-    each part of a model, none of which may fail."""
+    """An engine by its inspector and the time of each layer, with what its making noted of the graph.
+
+    A model in parts has an engine for each of them, none of which may fail."""
     if isinstance(given, Path):
         return _of_one_engine(session, case, given)
     return joined({name: _of_one_engine(session.session_of(name), case, path) for name, path in given.items()})

@@ -2,12 +2,12 @@
 """Batches of token ids for a case: opened on its path, endless, brought to where its model is, with what was read.
 
 The corpus repeats without an end, so that a window has as many batches as it asks for; a caution says when it did.
-The first batches of a stream are kept and hashed after the measurement: hashing while measuring would be a visible
-share of a fast tokenizer's time, a copy of 4 bytes an id is not. How many are hashed depends on their shape alone,
-never on how long a case measures, so that a slow path with few iterations has the hash of a fast one with many.
+The first batches of a stream are kept and hashed after the measurement. Hashing while measuring would be a visible
+share of a fast tokenizer's time; a copy of 4 bytes an id is not. How many are hashed depends on their shape alone,
+never on how long a case measures. So a slow path with few iterations has the hash of a fast one with many.
 
-An iteration launches the batch in hand, takes the next one and enqueues its copy, and only then waits for its own end:
-a GPU computes while the host fetches, and feels of a path only what takes longer than its own work.
+An iteration launches the batch in hand, takes the next one and enqueues its copy, and only then waits for its own end.
+So a GPU computes while the host fetches, and feels of a path only what takes longer than its own work.
 """
 
 from __future__ import annotations
@@ -317,8 +317,8 @@ def record_fed(
 ) -> FedMeasurement:
     """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
 
-    With a batch in hand, an iteration takes the batch after its own: as many are taken in a window as are run in it,
-    so what was waited for and read there belongs to that many batches, one place further on in the stream.
+    With a batch in hand, an iteration takes the batch after its own. As many are taken in a window as are run in it. So
+    what was waited for and read there belongs to that many batches, one place further on in the stream.
     """
     with Recorder(request.case, device_uuid, sensors=request.sensors, seed=request.seed) as recorder:
         recorder.warm_up(iterate)

@@ -64,8 +64,12 @@ def metrics_of_heads(
     timed_s: float,
     rates_hz: tuple[float, ...] | None,
 ) -> dict[str, Quantity]:
-    """`begins_ns`: int64 [n], arrival or begin of each iteration; `ends_ns`: int64 [n, heads] on the same clock,
-    `NOT_RUN` where a head did not run; `rates_hz`: of each head, whose period is its deadline."""
+    """Rate, latency and missed deadlines of each head.
+
+    begins_ns: int64 [n], arrival or begin of each iteration
+    ends_ns: int64 [n, heads] on the same clock, `NOT_RUN` where a head did not run
+    rates_hz: of each head, whose period is its deadline
+    """
     metrics: dict[str, Quantity] = {}
     for head in range(case.heads):
         name, ran = f"head{head + 1}", ends_ns[:, head] != NOT_RUN

@@ -64,9 +64,10 @@ class OpenedModel:
 class ModelSource:
     """What a runtime is given to open.
 
-    `given`: an ONNX file, an engine, or a call that builds a module; `spec`: the module's input, or inputs, None for a
-    file, which states its own; `name`: for messages; `metadata`: texts of what is opened, where the session cannot tell
-    them.
+    given: an ONNX file, an engine, or a call that builds a module
+    spec: the module's input, or inputs; None for a file, which states its own
+    name: for messages
+    metadata: texts of what is opened, where the session cannot tell them
     """
 
     given: Any

@@ -63,9 +63,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What the runner asks of one worker. `artefacts`: role -> file; `files`: factor -> the user's file, absolute;
-    `seed`: of this run (block and case), for data order and synthetic input; `sensors`: GPU's UUID -> what is known of
-    its power sensor."""
+    """What the runner asks of one worker.
+
+    artefacts: role -> file
+    files: factor -> the user's file, absolute
+    seed: of this run (block and case), for data order and synthetic input
+    sensors: GPU's UUID -> what is known of its power sensor
+    """
 
     case: Case
     block: int

@@ -2,8 +2,8 @@
 """Checkpoints of others as plain tensors under the names that the built-in models use.
 
 Reads torch's files as tensors alone (`weights_only`), never as pickled objects, and .safetensors with its own package.
-Names are those of torchvision (resnet50, vgg16, mobilenet-v2), timm (mobilenet-v1) and transformers (distilbert), so
-that little is left to translate: wrappings of a trainer, and the parts that a model has beside the one used here.
+Names are those of torchvision (resnet50, vgg16, mobilenet-v2), timm (mobilenet-v1) and transformers (distilbert). So
+little is left to translate: wrappings of a trainer, and the parts that a model has in addition to the one used here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small convolutional network for 8x8 grey digits: 25,978 parameters, trained in seconds on a CPU.
 
-Small enough to be trained anew in a campaign, yet built like its large relatives (convolution, batch norm that folds
-into it, ReLU, pooling, linear head), so that quantising it does what quantising them does. N: samples of a batch.
+Small enough to be trained anew in a campaign, yet built like its large relatives: convolution, batch norm that folds
+into it, ReLU, pooling, linear head. So quantising it does what quantising them does. N: samples of a batch.
 """
 
 from __future__ import annotations

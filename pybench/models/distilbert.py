@@ -2,10 +2,10 @@
 """DistilBERT with a head that classifies sequences (Sanh et al. 2019, arXiv:1910.01108): 66,955,010 parameters.
 
 Parameter names equal those of Hugging Face's `DistilBertForSequenceClassification`. Attention is written out as
-softmax(q k^T / sqrt(width of a head)) v, so that the exported graph has both matrix products for a quantiser to find;
-torch's fused attention exports to the same function with its scale spread over q and k. Left out: the mask (every
-token of a sequence is attended to; text is packed, not padded) and dropout. N: sequences of a batch, T: tokens, D: 768,
-H: 12 heads.
+softmax(q k^T / sqrt(width of a head)) v, so that the exported graph has both matrix products for a quantiser to find.
+Torch's fused attention exports to the same function with its scale spread over q and k. Left out: the mask (every token
+of a sequence is attended to; text is packed, not padded) and dropout.
+N: sequences of a batch, T: tokens, D: 768, H: 12 heads.
 """
 
 from __future__ import annotations

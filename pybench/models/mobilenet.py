@@ -115,7 +115,7 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int = 1, groups: 
 def _initialise(model: nn.Module) -> None:
     """He's normal distribution (fan out) for convolutions, deviation 0.01 for linear layers.
 
-    A depthwise filter feeds one channel, so its fan is its group's, as timm counts it: counted over all channels, as
+    A depthwise filter feeds one channel, so its fan is its group's, as timm counts it. Counted over all channels, as
     torchvision does, untrained outputs vanish (1e-18 of the input's size in v1) and nothing can be compared on them.
     """
     for module in model.modules():

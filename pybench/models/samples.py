@@ -36,10 +36,12 @@ class Samples:
     ids: of each sample, stable across runs and machines
     shape: of the input of one sample
     load: from indices, int64 [m], to inputs [m, *shape], of type `dtype`
-    truth: from indices, int64 [m], to what outputs are compared with, one row a sample: classes int64 [m], classes of
-        voxels uint8 [m, *shape without channels], ids int64 [m], or values float64 [m, values]
+    truth: from indices, int64 [m], to what outputs are compared with, one row a sample (below)
     classes: names of the classes that labels are indices into; empty where there are none
     groups: of each sample what it has in common with others that are alike; None: samples are independent
+
+    Truth is classes int64 [m], classes of voxels uint8 [m, *shape without channels], ids int64 [m], or values float64
+    [m, values].
     """
 
     ids: tuple[str, ...]

@@ -9,7 +9,7 @@
 
 Follows the structure of nanoGPT. Weights of embedding and head are not tied. Leaves out dropout (nothing here is
 trained to generalise) and biases in linear layers. `forward` reads whole sequences, which is what a serving system
-calls prefill; `extend` continues them from a cache of keys and values with a fixed capacity, as in gpt-fast;
+calls prefill. `extend` continues them from a cache of keys and values with a fixed capacity, as in gpt-fast.
 `continued` is given what was seen and gives it back longer, which is the form that an ONNX file can have.
 N: sequences of a batch, T: tokens of a sequence, S: capacity of the cache, P: tokens of the past, L: layers, D: width,
 H: heads, V: vocabulary.
@@ -194,7 +194,7 @@ class TinyLm(nn.Module):
         """Logits of the token after `ids` [N, T], which follow the first `past` tokens in `cache`: [N, V].
 
         `past` as a tensor, int64 [1], is read when the work runs, so that one captured or compiled step serves every
-        position; attention then reads the whole capacity under a mask.
+        position. Attention then reads the whole capacity under a mask.
         """
         x = self.embed(ids)
         reach = _reach(cache, past, ids.shape[1])

@@ -2,11 +2,10 @@
 """VGG16 (Simonyan and Zisserman 2014, arXiv:1409.1556, configuration D), for ImageNet and for CIFAR-10.
 
 `vgg16`: no batch norm, three linear layers, 138,357,544 parameters; names equal torchvision's `vgg16`. For images of
-another size than 224 nothing is pooled to 7x7, which would be exported as a chain of Gathers: the first linear layer
-has as many inputs as the features (512 at 48).
-`vgg16-cifar10`: 32x32 images, batch norm after each convolution (Ioffe and Szegedy 2015) and one linear layer,
-14,728,266 parameters: what is usually meant by VGG16 on CIFAR-10; its features are named as torchvision's `vgg16_bn`.
-N: samples of a batch.
+another size than 224 nothing is pooled to 7x7, which would be exported as a chain of Gathers. The first linear layer
+then has as many inputs as the features (512 at 48). `vgg16-cifar10`: 32x32 images, batch norm after each convolution
+(Ioffe and Szegedy 2015) and one linear layer, 14,728,266 parameters: what is usually meant by VGG16 on CIFAR-10; its
+features are named as torchvision's `vgg16_bn`. N: samples of a batch.
 """
 
 from __future__ import annotations

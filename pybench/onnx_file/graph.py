@@ -93,9 +93,15 @@ class ExternalData:
 
 @dataclass(frozen=True, slots=True)
 class OnnxGraph:
-    """`weights`: name -> (type, elements) of every initialiser; `types`: type of every other tensor that the file
-    states one of; `properties`: what the file says of itself; `beside`: weights that lie in other files; `sizes`:
-    initialiser -> its shape; `integers`: values of short int32 and int64 constants, initialisers and nodes."""
+    """What a file has in its graph.
+
+    weights: name -> (type, elements) of every initialiser
+    types: type of every other tensor that the file states one of
+    properties: what the file says of itself
+    beside: weights that are in other files
+    sizes: initialiser -> its shape
+    integers: values of short int32 and int64 constants, initialisers and nodes
+    """
 
     nodes: tuple[OnnxNode, ...]
     weights: dict[str, tuple[str, int]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An entry of the matrix as cells: products, lists that advance together, single cells, exclusions.
 
-A cell is what the plan says about one case, before its meaning is judged: factor -> value, each with the path in the
-plan that it comes from, so that what is wrong with it later can be shown where it is written.
+A cell is what the plan says about one case, before its meaning is judged. It has factor -> value, each with the path in
+the plan that it comes from. So what is wrong with a value later can be shown where it is written.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def cells_of(
 ) -> EntryCells:
     """All cells of `matrix[index]`: the product without what is excluded, then what is included.
 
-    `defaults` are not put into the cells (not all of them apply to each), but exclusions see them, and so they see the
-    defaults of factors and of the options of `catalogue`. `room`: how many cells the plan may still have.
+    `defaults` are not put into the cells, because not all of them apply to each. But exclusions see them, and with them
+    the defaults of factors and of the options of `catalogue`. `room`: how many cells the plan may still have.
     """
     found = EntryCells()
     path: Path = ("matrix", index)

@@ -2,13 +2,13 @@
 """The user's files that a plan names: whether they are there, and the digest of their content.
 
 A file's digest is the sha256 of its bytes. Where an ONNX file has weights in other files, they are hashed after it, as
-a folder of these files would be. A folder's is the sha256 over one line for each file in it, in the order of
-their names: the name inside the folder, its size and the sha256 of its bytes. Larger folders of images or text than
-`WHOLE_BYTES` (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say so. Weights are
-always read whole: other weights of the same model have the same names and sizes.
+a folder of these files would be. The digest of a folder is the sha256 over one line for each file in it, in the order
+of their names. A line has the name inside the folder, the size and the sha256 of the file's bytes. Larger folders of
+images or text than `WHOLE_BYTES` (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and
+say so. Weights are always read whole: other weights of the same model have the same names and sizes.
 
-Of these files, models and pictures are looked into: whatever keeps every runtime from running an ONNX file is told here
-(`pybench.onnx_file`), a `config.json` has to name its type, and pictures are opened without being decoded
+Of these files, models and pictures are looked into. Whatever keeps every runtime from running an ONNX file is told here
+(`pybench.onnx_file`), and a `config.json` has to name its type. Pictures are opened without being decoded
 (`pybench.image_files`), as long as their content is hashed. What is in the others is for the workload that reads them.
 """
 

@@ -2,7 +2,7 @@
 """`--set a.b=v`: changes to a plan's tree from the command line, before anything is judged.
 
 A path is keys and list indices joined by dots (`matrix.0.batch=[1, 2]`); the value is YAML. A key that the plan does
-not have yet is added, so that defaults can be changed; whether it is a valid key is judged with the rest of the plan,
+not have yet is added, so that defaults can be changed. Whether it is a valid key is judged with the rest of the plan,
 and problems of the new value name the override.
 """
 

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Precision: how it is put into an ONNX graph, and what of it is really there.
 
-Into a graph (`network`: one that is being rewritten): `conversion` to FP16 and BF16; `calibration` finds ranges,
-`placement` says where Q/DQ nodes stand, `scales` how large they are, `qdq` writes them; `int8` is onnxruntime's
-quantiser, `modelopt` NVIDIA's in an environment of its own; `fake_quantisation` trains torch models with rounding.
-`execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.
+Into a graph:
+
+- `network`: a graph that is being rewritten
+- `conversion`: to FP16 and BF16
+- `calibration` finds ranges, `placement` says where Q/DQ nodes stand, `scales` how large they are, `qdq` writes them
+- `int8`: onnxruntime's quantiser; `modelopt`: NVIDIA's, in an environment of its own
+- `fake_quantisation` trains torch models with rounding
+
+Of a graph: `execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.
 
 Out of a graph: `audit` judges graphs (reading `onnx_file.graph`), kernels of onnxruntime and modules of torch;
 `engine_audit` judges engines of TensorRT (reading `pybench.kernels`), with the operations that `flops` counts.

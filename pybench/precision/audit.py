@@ -114,8 +114,10 @@ def audit_onnx(path: Path, precision: str) -> Audit:
 
 
 def require_fp32(path: Path, beside: str = "fp32") -> None:
-    """Raises InputError for a file that multiplies in another floating type than FP32 and `beside`: it cannot be what a
-    precision is made of, for its weights are rounded already, and outputs would be compared with its own."""
+    """Raises InputError for a file that multiplies in another floating type than FP32 and `beside`.
+
+    It cannot be what a precision is made of: its weights are rounded already, and outputs would be compared with its
+    own."""
     found = floating_types(read_graph(path)) - {"fp32", beside}
     if found:
         raise InputError(f"{path} {NOT_FP32.format(' and '.join(sorted(found)))}", hint="export the model in FP32")
@@ -136,10 +138,11 @@ def audit_kernels(path: Path) -> Audit:
 
 
 def audit_executed(path: Path, optimised: Path, precision: str) -> Audit:
-    """A file that is what it claims (`audit_onnx`), in the graph that onnxruntime executes of it: around an operator
-    without a kernel in its type it puts Casts, and computes in FP32. As many may be in another type as the file keeps
-    there; fused operators have names of their own, so they are counted. Codes: `kernels_in_another_type`,
-    `no_multiplying_nodes`."""
+    """A file that is what it claims (`audit_onnx`), in the graph that onnxruntime executes of it.
+
+    Around an operator without a kernel in its type, onnxruntime puts Casts, and computes in FP32. As many may be in
+    another type as the file keeps there; fused operators have names of their own, so they are counted. Codes:
+    `kernels_in_another_type`, `no_multiplying_nodes`."""
     declared = audit_onnx(path, precision)
     claimed = floating_type(precision)
     executed = Counter(kind for kind, _ in multiplied(read_graph(optimised), MULTIPLYING | FUSED).values())

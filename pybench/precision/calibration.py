@@ -75,8 +75,8 @@ def percentile_cut(counts: Counts, amax: float, percentile: float = PERCENTILE) 
 def entropy_cut(counts: Counts, amax: float) -> float:
     """Magnitude at which cutting off, then keeping 128 levels, loses least information; `counts`: bins of [0, amax].
 
-    P: the histogram up to the cut, with all that lies beyond in its last bin; Q: the same bins without that, merged to
-    128 levels and spread over the bins that are not empty. The cut with the least KL(P || Q) wins, of equals the
+    P is the histogram up to the cut, with all that lies beyond in its last bin. Q is the same bins without that, merged
+    to 128 levels and spread over the bins that are not empty. The cut with the least KL(P || Q) wins, of equals the
     largest. The first bin, where a ReLU's zeros are, counts as much as the second: zero is exact at any scale.
     """
     bins = counts.astype(np.float64)

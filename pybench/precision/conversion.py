@@ -2,8 +2,9 @@
 """FP16 and BF16: every floating tensor of an FP32 graph in one type, its inputs and outputs still FP32.
 
 One contract for every model: nothing is left in FP32 because of the values that it happened to hold (as modelopt's
-AutoCast does), only what ONNX has no such operator for, and what the caller names. Both compute in FP32 between two
-Casts and are reported. Q/DQ nodes go along: their scales take the type of what they scale, as TensorRT asks.
+AutoCast does). Left in FP32 is only what ONNX has no such operator for, and what the caller names. Both compute in FP32
+between two Casts and are reported. Q/DQ nodes go along: their scales take the type of what they scale, as TensorRT
+asks.
 
 Own code: what else exists was tried (docs/decisions/011-floating-conversion.md). Does not look at accuracy or at speed.
 """
@@ -34,9 +35,12 @@ FP32: int = TensorProto.FLOAT
 
 @dataclass(slots=True)
 class Conversion:
-    """What was done. `kept`: node -> why it computes in FP32 (`keep_fp32`, `no_operator`, or the caller's word);
-    `clipped`: finite constants that were too large for the type and became its largest number; `vanished`: constants
-    that became 0."""
+    """What was done.
+
+    kept: node -> why it computes in FP32 (`keep_fp32`, `no_operator`, or the caller's word)
+    clipped: finite constants that were too large for the type and became its largest number
+    vanished: constants that became 0
+    """
 
     kept: dict[str, str] = field(default_factory=dict)
     clipped: int = 0

@@ -2,7 +2,7 @@
 """A graph in FP16 or BF16 as an FP32 graph that computes the same numbers: every tensor is rounded where it is made.
 
 onnxruntime's CPU provider has few kernels in FP16 and none that matter in BF16. It inserts Casts around FP32 kernels
-and then drops those between two of them, so that an FP16 graph is not rounded at all inside: a network whose
+and then drops those between two of them, so that an FP16 graph is not rounded at all inside. A network whose
 activations vanish in FP16 looked exact (docs/decisions/011-floating-conversion.md). Here each rounding is a pair of
 Casts that stands in the graph. Sums inside an operator are in FP32, as on tensor cores; what a GPU kernel fuses it
 rounds once less. Judges numbers, never speed.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a TensorRT engine really multiplies in, against the precision that it was built to have.
 
-TensorRT may run an operator in another type than its graph says it could (a Q/DQ pair around a convolution without an
-INT8 kernel stays a pair around a floating-point one), and raises no error. So every multiplying layer is asked:
-shares by layers, by time where a profile is given, by FLOPs where the graph's are given; and by name those that do not
-compute as claimed. Valid means: every convolution and matrix product outside the declared keep-list multiplies in the
-claimed type. TF32 is a permission, not a demand: a `tf32` engine may hold FP32 kernels, but not be without TF32 ones.
-Does not look at accuracy, and does not build or run the engine.
+TensorRT may run an operator in another type than its graph says it could, and raises no error. For example, a Q/DQ pair
+around a convolution without an INT8 kernel stays a pair around a floating-point one. So every multiplying layer is
+asked. The answer is shares by layers, by time where a profile is given, and by FLOPs where the graph's are given. It
+also names those that do not compute as claimed. Valid means: every convolution and matrix product outside the declared
+keep-list multiplies in the claimed type. TF32 is a permission, not a demand: a `tf32` engine may hold FP32 kernels, but
+not be without TF32 ones. Does not look at accuracy, and does not build or run the engine.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def audit_engine(
 ) -> Audit:
     """An engine's inspector JSON against a claimed precision.
 
-    `layer_times_ms`: layer name -> time; `node_flops`: FLOPs of every convolution and matrix product of the graph by
-    the node's name (`flops.count_flops`), which is then held complete: each must be found in a layer; `keep`: nodes
-    that the graph leaves unquantised, or in FP32, on purpose; `tf32`: whether the build allowed TF32, None: not known.
+    layer_times_ms: layer name -> time
+    node_flops: FLOPs of every convolution and matrix product of the graph by the node's name (`flops.count_flops`),
+        which is then held complete: each must be found in a layer
+    keep: nodes that the graph leaves unquantised, or in FP32, on purpose
+    tf32: whether the build allowed TF32; None: not known
     Codes: `no_layer_information`, `no_multiplying_layers`, `not_in_claimed_type`, `type_not_told`, `tf32_kernels`,
     `no_tf32_kernels`, `nodes_without_layer`.
     """
@@ -69,11 +71,13 @@ def audit_engine(
 def audit_launched(
     kernels: Sequence[tuple[str, float]], precision: str, *, kept: int = 0, written: int | None = None
 ) -> Audit:
-    """The kernels (name, ms) that one run of a model launched, against a claimed precision: what there is to ask where
-    the engine is inside another runtime and tells nothing. `kept`: how many nodes its graph leaves in a higher type on
-    purpose; kernels are not known by their nodes, so as many of a higher type are let pass. `written`: how many
-    products its graph has, None: not known; generated code does not always tell that it multiplies, and fused attention
-    is one kernel for several, so fewer may be seen, but less than half would prove nothing of the rest.
+    """The kernels (name, ms) that one run of a model launched, against a claimed precision.
+
+    That is what there is to ask where the engine is inside another runtime and tells nothing. `kept`: how many nodes
+    its graph leaves in a higher type on purpose. Kernels are not known by their nodes, so as many of a higher type are
+    let pass. `written`: how many products its graph has; None: not known. Generated code does not always tell that it
+    multiplies, and fused attention is one kernel for several. So fewer may be seen, but less than half would prove
+    nothing of the rest.
 
     Codes: `no_kernels_recorded`, `products_not_seen`, and those of `audit_engine` but `nodes_without_layer`.
     """

@@ -38,9 +38,9 @@ class Agreement:
     """Outputs of a graph against those of its FP32 origin on the same samples.
 
     `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm; both None, with a
-    `reason`, where they are no finite number. `top1_agreement_ratio`: share of samples (or of positions, where each has
-    its own classes) with the same class; outputs with NaN or +inf among them have no class, and agree with nothing.
-    `non_finite_outputs`: how many numbers of the derived graph's outputs are NaN or infinite.
+    `reason`, where they are no finite number. `top1_agreement_ratio`: share of samples with the same class (or of
+    positions, where each has its own classes). Outputs with NaN or +inf among them have no class, and agree with
+    nothing. `non_finite_outputs`: how many numbers of the derived graph's outputs are NaN or infinite.
     """
 
     cosine: float | None

@@ -5,12 +5,12 @@
     ... train a little, at a low rate ...
     freeze(model); export                   # torch's exporter writes QuantizeLinear and DequantizeLinear
 
-Symmetric as everywhere here: weights a scale an output channel, from the weights of the moment; each layer's input one
-scale, from a moving average of largest magnitudes that `freeze` stops. Gradients pass rounding unchanged inside the
-range and are 0 outside (straight-through, Bengio 2013; Jacob et al. 2018, arXiv:1712.05877): `torch.fake_quantize_*`.
-While it is exported, a module writes the two ONNX operators by name instead, for torch 2.15 cannot export its own
-rounding of a whole tensor, nor modelopt's modules. Inputs of residual adds are not rounded here, and FP8 has no such
-operator in torch: files exported so are measured as they are.
+Symmetric as everywhere here. Weights have a scale an output channel, from the weights of the moment. Each layer's input
+has one scale, from a moving average of largest magnitudes that `freeze` stops. Gradients pass rounding unchanged inside
+the range and are 0 outside (straight-through, Bengio 2013; Jacob et al. 2018, arXiv:1712.05877):
+`torch.fake_quantize_*`. While it is exported, a module writes the two ONNX operators by name instead. Torch 2.15 cannot
+export its own rounding of a whole tensor, nor modelopt's modules. Inputs of residual adds are not rounded here, and FP8
+has no such operator in torch: files exported so are measured as they are.
 """
 
 from __future__ import annotations

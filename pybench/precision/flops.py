@@ -29,9 +29,10 @@ Shape = tuple[int, ...]
 
 
 def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence[int]] | None = None) -> dict[str, int]:
-    """Node's name -> FLOPs of one execution at this batch. A dynamic first dimension of an input is the batch, every
-    other one the sequence, unless `fed` states the sizes of that input; a node without a name gets TensorRT's
-    (`node_name`).
+    """Node's name -> FLOPs of one execution at this batch.
+
+    A dynamic first dimension of an input is the batch, every other one the sequence, unless `fed` states the sizes of
+    that input. A node without a name gets TensorRT's (`node_name`).
 
     Raises InputError for a file that is no ONNX graph, or whose shapes cannot be inferred where they are needed.
     """

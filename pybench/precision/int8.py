@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static INT8 by onnxruntime's quantiser: Q/DQ nodes put into an FP32 ONNX file, ranges from calibration samples.
 
-Weights symmetric int8, one scale a channel; activations one scale a tensor, by one of two schemes. `asymmetric`: uint8
-with a zero point, for onnxruntime's own CPU provider. `symmetric`: int8 with zero point 0, which TensorRT asks for;
-onnxruntime's CPU provider then leaves 20 of ResNet-50's 54 multiplying operators in FP32 and keeps every ReLU (batch 4,
-one core: 253 ms, against 85 ms with uint8 and 307 ms in FP32). Ranges by minimum and maximum or by the 99.999th
-percentile; not by entropy, for `quantize_static` searches 128 bins for a cut of 128 levels: the full range is its one
-candidate, and there is no option to change that. Does not choose samples or judge the result: the workload does.
+Weights symmetric int8, one scale a channel; activations one scale a tensor, by one of two schemes:
+
+- `asymmetric`: uint8 with a zero point, for onnxruntime's own CPU provider.
+- `symmetric`: int8 with zero point 0, which TensorRT requires. onnxruntime's CPU provider then leaves 20 of ResNet-50's
+  54 multiplying operators in FP32 and keeps every ReLU. At batch 4 one core takes 253 ms, against 85 ms with uint8 and
+  307 ms in FP32.
+
+Ranges by minimum and maximum or by the 99.999th percentile. Not by entropy: `quantize_static` searches 128 bins for a
+cut of 128 levels. The full range is its one candidate, and there is no option to change that. Does not choose samples
+or judge the result: the workload does.
 """
 
 from __future__ import annotations
@@ -72,9 +76,13 @@ def quantise(
     pairs_weights: bool = False,
     excluded: Collection[str] = (),
 ) -> list[str]:
-    """Writes the quantised graph of `source`. `feeds`: inputs of the calibration runs, each one batch; `excluded`:
-    names of nodes of its plain form (`network`) that are left alone; `by_channel`: a weight has one scale for each
-    output channel, else one; `pairs_weights`: weights stay in FP32 in front of a pair of Q/DQ, and biases in FP32.
+    """Writes the quantised graph of `source`.
+
+    feeds: inputs of the calibration runs, each one batch
+    excluded: names of nodes of its plain form (`network`) that are left alone
+    by_channel: a weight has one scale for each output channel, else one
+    pairs_weights: weights stay in FP32 in front of a pair of Q/DQ, and biases in FP32
+
     Returns the names that the excluded nodes have in the result: onnxruntime fuses some with what stands behind them.
 
     Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.

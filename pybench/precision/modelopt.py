@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's modelopt as a quantiser, in an environment of its own: its onnx and onnxruntime are older than pybench's.
 
-The environment is made once a version from `modelopt.lock` (hashes included) by uv, in the user's cache folder, and
-holds about 3 GB, most of it linked to uv's own cache. The quantiser runs there as a process, with JSON in and out.
+The environment is made once a version from `modelopt.lock` (hashes included) by uv, in the user's cache folder. It
+takes about 3 GB, most of it linked to uv's own cache. The quantiser runs there as a process, with JSON in and out.
 
 | asked for | modelopt's | remark |
 | --- | --- | --- |
@@ -83,8 +83,9 @@ def quantise(
     """Writes the quantised graph of `source`; returns labels: versions, seconds, the kept nodes, and of a search its
     mode, engines, milliseconds and pairs.
 
-    Raises UnsupportedError for a method that modelopt does not have, where its environment cannot be made, where it
-    cannot measure, or where it measures that rounding gains nothing; InputError when it cannot quantise the file.
+    Raises UnsupportedError for a method that modelopt does not have, where its environment cannot be made, and where it
+    cannot measure. So it does where modelopt measures that rounding gains nothing. Raises InputError when it cannot
+    quantise the file.
     """
     if method not in METHODS:
         raise UnsupportedError(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX model that is being rewritten: who produces and consumes a tensor, its type, its constant value.
 
-`open_network` brings a file into one plain form, so that everything that rewrites it sees no synonyms: local functions
-are inlined, constants are initialisers (no Constant nodes, no Identity of an initialiser), every tensor's type is
+`open_network` brings a file into one plain form, so that everything that rewrites it sees no synonyms. Local functions
+are inlined; constants are initialisers (no Constant nodes, no Identity of an initialiser). Every tensor's type is
 known, every node has a name, nodes are in running order. An exporter that finds two equal biases may store one and copy
-it by Identity: TensorRT 10.6 then treats the copy as computed anew in each run, with a kernel of its own before every
-convolution that reads it (docs/decisions/009-models-and-export.md). Graphs with bodies inside nodes
-(If, Loop, Scan) are refused.
+it by Identity. TensorRT 10.6 then treats the copy as computed anew in each run, with a kernel of its own before every
+convolution that reads it (docs/decisions/009-models-and-export.md). Graphs with bodies inside nodes (If, Loop, Scan)
+are refused.
 """
 
 from __future__ import annotations

@@ -6,16 +6,16 @@
 - Activations: one pair a tensor, shared by all who read it quantised. Where a convolution is among them, all consumers
   do: the tensor is then written in 8 bits only. Elsewhere only the products do, for norms and the residual stream of a
   transformer keep their floating type.
-- Residual add: in INT8 the deepest of its convolutions writes into the Add unquantised and fuses with it; the other
-  summand gets a pair (a block's input has it already, the down-sampling convolution's output gets its own). In FP8,
+- Residual add: in INT8 the deepest of its convolutions writes into the Add unquantised and fuses with it. The other
+  summand gets a pair; a block's input has it already, the down-sampling convolution's output gets its own. In FP8,
   where TensorRT fuses no Add, both summands get one.
 - Mean over all positions: its input gets a pair where a convolution is behind it, which then writes 8 bits too.
 - Clip in FP8: where a pair is behind one that no quantised convolution computes, it stays in FP32 between two Casts
   (`Quantisation.keeps_bounds`).
 - A convolution over three dimensions in INT8: TensorRT has no kernel that writes its output in the floating type. Where
   no pair is behind it, as in front of a U-Net's skips and at its end, its weight stays as it is.
-- MaxPool in FP8, and over three dimensions: written as slices (`pooling`); where a convolution computes its input for
-  it alone, that has its output's pair as well, which changes nothing, for rounding commutes with taking the largest.
+- MaxPool in FP8, and over three dimensions: written as slices (`pooling`). Where a convolution computes its input for
+  it alone, that has its output's pair as well. This changes nothing, for rounding commutes with taking the largest.
 
 Softmax, norms, GELU and element-wise operators are computed in the floating type. Writes nothing: `qdq` does.
 """
@@ -40,10 +40,15 @@ FEWEST_FP8_CHANNELS = 17
 
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """How a graph is quantised. `kind`: int8 or fp8; `floating`: the type around it, which scales are rounded to;
-    `keep_fp32`: a regular expression on whole names of nodes that are left alone; `has_full_range`: of int8, -128 is a
-    code, too; `scales_weights_whole`: a weight has one scale, not one for each output channel; `is_naive`: pairs stand
-    only in front of convolutions and products, as most papers place them, and not where TensorRT fuses sums and means.
+    """How a graph is quantised.
+
+    kind: int8 or fp8
+    floating: the type around it, which scales are rounded to
+    keep_fp32: a regular expression on whole names of nodes that are left alone
+    has_full_range: of int8, -128 is a code, too
+    scales_weights_whole: a weight has one scale, not one for each output channel
+    is_naive: pairs stand only in front of convolutions and products, as most papers place them, and not where TensorRT
+        fuses sums and means
     """
 
     kind: str
@@ -57,8 +62,8 @@ class Quantisation:
     def quantises_both_summands(self) -> bool:
         """Whether the deepest convolution's output is quantised before a residual Add, too.
 
-        TensorRT's INT8 kernels add before they quantise; its FP8 kernels do not, and a generated one then reads what
-        they wrote in FP16 (ResNet-50 at batch 32 on an H200: 1.30 ms so, 1.08 ms with both in FP8).
+        TensorRT's INT8 kernels add before they quantise. Its FP8 kernels do not, and a generated one then reads what
+        they wrote in FP16. ResNet-50 at batch 32 on an H200: 1.30 ms so, 1.08 ms with both in FP8.
         """
         return self.kind == "fp8"
 
@@ -75,7 +80,7 @@ class Quantisation:
         """Whether Clip's upper bound holds in a kernel that clips and quantises without multiplying.
 
         The kernel that TensorRT 10.6 generates for Clip and FP8's Q ends where the codes end, at 7 where the bound is 6
-        and the scale 2^-6: a MobileNet_v2, whose depthwise convolutions stay in FP16, came out 6 % too large. With
+        and the scale 2^-6. A MobileNet_v2, whose depthwise convolutions stay in FP16, came out 6 % too large. With
         Casts between the two it does not, and takes no longer (batch 8 on an H200: 0.434 ms, 0.449 without them). An
         FP8 convolution that clips what it writes is right.
         """
@@ -85,8 +90,8 @@ class Quantisation:
     def scales_convolutions_whole(self) -> bool:
         """Whether a convolution's weight has one scale.
 
-        TensorRT 10.6's FP8 convolution with scales by channel and an FP16 output writes its sums of codes, which no
-        scale has been applied to, in FP16: they overflow, and the outputs are wrong without an error.
+        TensorRT 10.6's FP8 convolution with scales by channel and an FP16 output writes its sums of codes in FP16. No
+        scale has been applied to them: they overflow, and the outputs are wrong without an error.
         """
         return self.kind == "fp8"
 
@@ -95,10 +100,12 @@ class Quantisation:
 class Placement:
     """What the rules chose.
 
-    `quantised`: nodes whose factors are all quantised; `kept`: multiplying node -> why it is not; `readers`:
-    activation -> names of the nodes that read it quantised, None: all of them; `sliced`: MaxPools that become slices;
-    `ranges_of`: activation -> the one whose range it has, where that is not its own; `in_fp32`: other node -> why it
-    has to be computed in FP32, whatever type is around it.
+    quantised: nodes whose factors are all quantised
+    kept: multiplying node -> why it is not
+    readers: activation -> names of the nodes that read it quantised; None: all of them
+    sliced: MaxPools that become slices
+    ranges_of: activation -> the one whose range it has, where that is not its own
+    in_fp32: other node -> why it has to be computed in FP32, whatever type is around it
     """
 
     quantised: list[str]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """MaxPool in other words: the largest of slices, one for each place in the window. Equal outputs, bit for bit.
 
-TensorRT 10.6 pools no FP8. Between FP8 layers it pools in FP16 and in another layout, so that a tensor is written wide,
-moved, pooled and read once more to be quantised; for slices and Max it generates one kernel, which reads codes and
+TensorRT 10.6 pools no FP8. Between FP8 layers it pools in FP16 and in another layout. So a tensor is written wide,
+moved, pooled and read once more to be quantised. For slices and Max it generates one kernel, which reads codes and
 writes codes. Windows that overlap are left alone: each number would be read several times, and ResNet-50's one pooling
 is slower so. Does not decide where it is done: `placement` does.
 """

@@ -5,8 +5,8 @@
           or the power of two at or above amax / 448 (FP8)
     code  = saturate(round(x / scale)),   x' = code * scale
 
-A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not: the
-products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does not fit, and those products are among
+A power of two costs FP8 nothing, as its codes are floating numbers, and is exact in every type. Any other is not. The
+products of TensorRT 10.6 multiply the two scales in FP16, cutting off what does not fit. Those products are among
 FP16's subnormal numbers, with a few bits left or none (docs/decisions/014-scales.md). INT8's scales cannot be rounded
 so far; a weight's is raised, by a few percent, until nothing is cut off its product with the activation's.
 
@@ -66,10 +66,10 @@ class Codes:
         type: they are raised so that it is a number of that type. INT8's only among FP16's subnormal numbers, and to
         2^-10 of it: that costs 6 % of a scale at most where the product is 1e-6, and less where it is larger.
 
-        INT8's are rounded upwards, so that the largest magnitude still fits (FP16's smallest scale is 2^-24: tensors
-        below 7.6e-6 use only part of INT8's codes), and before anything is encoded, so that codes are made with the
-        scale that undoes them. What is all 0 gets the scale 1, and what is too large for the floating type that type's
-        largest: it overflows there before it is encoded.
+        INT8's are rounded upwards, so that the largest magnitude still fits. FP16's smallest scale is 2^-24: tensors
+        below 7.6e-6 use only part of INT8's codes. Scales are rounded before anything is encoded, so that codes are
+        made with the scale that undoes them. What is all 0 gets the scale 1. What is too large for the floating type
+        gets that type's largest: it overflows there before it is encoded.
         """
         kind, largest = _FLOATING[self.floating], _LARGEST_FLOATING[self.floating]
         exact = np.where(magnitudes > 0, magnitudes / np.float32(self.largest), np.float32(1)).astype(np.float32)

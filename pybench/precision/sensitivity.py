@@ -44,10 +44,14 @@ class QuantisedUnit:
 class TensorError:
     """What one pair of Q/DQ does to its tensor.
 
-    `scales`: how many the pair has; `rms`: root of the mean square of the tensor; `rounding_ratio`: root of the mean
-    square of the errors of values inside the codes' range, over `rms`; `clipping_ratio`: the same of the values
-    outside, which become the last code; both None where the tensor is 0. The means are over all values, so that the
-    squares of both ratios add up to that of the whole error. `clipped_ratio`: share of the values that are outside.
+    scales: how many the pair has
+    rms: root of the mean square of the tensor
+    rounding_ratio: root of the mean square of the errors of values inside the codes' range, over `rms`
+    clipping_ratio: the same of the values outside, which become the last code
+    clipped_ratio: share of the values that are outside
+
+    Both error ratios are None where the tensor is 0. The means are over all values, so that the squares of both ratios
+    add up to that of the whole error.
     """
 
     tensor: str

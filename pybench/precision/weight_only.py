@@ -3,7 +3,7 @@
 
 The tool rounds each block to nearest and writes MatMulNBits, an operator of ONNX Runtime: the file contains packed
 codes, and its kernels read them as they are. Activations stay in FP32 in the graph. `ACCURACY_LEVEL` lets kernels round
-them to int8 inside a product, block by block, as users of ONNX Runtime do on a CPU; a provider without such a kernel
+them to int8 inside a product, block by block, as users of ONNX Runtime do on a CPU. A provider without such a kernel
 multiplies in floating point, and each run tells which (`pybench.measurement.stored_weights`).
 Does not round embeddings, convolutions, or products of two activations.
 """

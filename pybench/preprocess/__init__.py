@@ -8,8 +8,8 @@
 
 `corpus` finds and checks the documents, `documents` reads them, `packing` defines how they become batches, `batches`
 opens a path, `stream` is what each gives, `tensors` brings it to a device. The paths are `python_bpe` (readable), `hf`
-(Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` (the same object, called by the Go
-orchestrator in a process of its own) and `synthetic` (`none`). Each is imported when asked for.
+(Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` and `synthetic` (`none`). `go_rust` is the
+object of `rust`, called by the Go orchestrator in a process of its own. Each is imported when asked for.
 """
 
 from pybench.preprocess.batches import open_batches, open_ragged

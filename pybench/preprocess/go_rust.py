@@ -27,7 +27,8 @@ from pybench.preprocess.ring import WIDEST_ID_BYTES, FilledSlot, IdBatch, Produc
 from pybench.preprocess.stream import SlotStream
 
 # The orchestrator packs a quarter mebibyte of text at a time, near 70,000 ids. A ring with room for several of these
-# bursts delivered batches of 1,024 ids at 180 MB/s of text where one of 4 slots did at 114 (2 workers, 2 cores).
+# bursts delivered batches of 1,024 ids at 180 MB/s of text. One of 4 slots delivered them at 114 MB/s (2 workers, 2
+# cores).
 RING_BYTES = 1 << 20
 SLOTS_MIN, SLOTS_MAX = 4, 256
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How documents become batches: the one definition, which every path follows.
 
-The ids of each document are followed by the id of `<|endoftext|>`; all are concatenated in the order of the corpus, cut
-into rows of `seq_len` ids, and every `batch` rows are a batch. What is left after the last full batch is dropped. The
-hash of ids is the sha256 over the ids of all batches in order, as 32-bit little-endian numbers.
+The ids of each document are followed by the id of `<|endoftext|>`. All are concatenated in the order of the corpus and
+cut into rows of `seq_len` ids, and every `batch` rows are a batch. What is left after the last full batch is dropped.
+The hash of ids is the sha256 over the ids of all batches in order, as 32-bit little-endian numbers.
 
 A ragged batch has a row a document instead: its ids and the end-of-text id, cut into rows of `seq_len` where it is
 longer. Nothing is padded and nothing dropped; the last batch may have fewer rows.

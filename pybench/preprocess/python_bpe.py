@@ -5,7 +5,7 @@ After GPT-2's `encoder.py` (OpenAI, MIT licence) and Karpathy's minbpe (MIT lice
 
 1. special tokens are cut out of the text and become their id;
 2. the rest is cut into words by GPT-2's regular expression;
-3. a word starts as the ids of its UTF-8 bytes; of all neighbouring pairs that have a merge, the one of the lowest rank
+3. a word starts as the ids of its UTF-8 bytes. Of all neighbouring pairs that have a merge, the one of the lowest rank
    is replaced by its product wherever it occurs, from left to right, until none is left.
 
 `re` knows no `\\p{L}`, so the classes are written out, as Hugging Face tokenizers has them (`unicode_classes`).

@@ -233,7 +233,7 @@ class RingReader:
     The memory stays mapped for as long as any array that was given out lives, so no stale view can crash the process.
 
     `next` and `give_back` run cold, once in the launches of a whole model, where Python takes several times as long as
-    in a loop of its own: a slot's object is therefore made once, and the layout's properties are asked once.
+    in a loop of its own. A slot's object is therefore made once, and the layout's properties are asked once.
     """
 
     def __init__(self, layout: RingLayout, number: int, fds: ReaderFds) -> None:
@@ -252,7 +252,7 @@ class RingReader:
         self._lent: dict[int, FilledSlot] = {}
         self._credits: list[int] = []
         # Each write wakes the producer. For batches of 1,024 ids one wake a batch cost this side 6 us of processor time
-        # a batch, one for a quarter of the slots 4 us; one for half of them starved the producer.
+        # a batch, and one for a quarter of the slots 4 us. One for half of them starved the producer.
         self._credits_together = max(1, len(self._own) // 4)
 
     @property

@@ -2,7 +2,7 @@
 """What every path gives: batches, one after the other, with what was read and how long was waited.
 
 There are two ways to take them. Iterating gives int64 arrays of the caller's own. `take` gives slots: narrow ids in
-memory that stays where it is for the life of the stream, so that a GPU can be told of it once (`tensors`); a slot
+memory that stays where it is for the life of the stream, so that a GPU can be told of it once (`tensors`). A slot
 belongs to the caller until `give_back`.
 """
 

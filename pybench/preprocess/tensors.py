@@ -2,8 +2,8 @@
 """The batches of a stream as int64 tensors on a device.
 
 For a GPU the memory of all slots is page-locked once, when the stream is taken over (`cudaHostRegister` over the whole
-ring: registration belongs to a process, so every reader does it for itself; pinning in place costs about a copy, so it
-is never done for a batch). Ids cross as narrow as they lie there and are widened by the GPU: 2 bytes an id, not 8. A
+ring). Registration belongs to a process, so every reader does it for itself. Pinning in place costs about a copy, so it
+is never done for a batch. Ids cross as narrow as they lie there and are widened by the GPU: 2 bytes an id, not 8. A
 copy is asynchronous, so its slot is given back only after the event that was recorded behind it.
 
 Without a GPU a batch is one widening copy, and its slot is free at once.

@@ -166,16 +166,12 @@ def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
 
 
 def _measured(node: Node) -> Measured:
-    given = node.plain()
-    if (
-        not isinstance(given, dict)
-        or set(given) != {"case", "metric"}
-        or not all(isinstance(v, str) for v in given.values())
-    ):
-        raise WrongValue(
-            "takes a case and a metric in `measured`", "as in measured: {case: TITLE, metric: gpu_energy_per_token_j}"
-        )
-    return Measured(given["case"], given["metric"])
+    match node.plain():
+        case {"case": str(title), "metric": str(metric), **others} if not others:
+            return Measured(title, metric)
+    raise WrongValue(
+        "takes a case and a metric in `measured`", "as in measured: {case: TITLE, metric: gpu_energy_per_token_j}"
+    )
 
 
 def _remark(node: Node | None, key: str) -> str | None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign for others: packed so that it stays the same bytes, fetched so that a stranger's can be trusted to be
-unpacked, and its report made again to see that it is the same.
+"""A campaign for others.
+
+It is packed so that it stays the same bytes, and fetched so that a stranger's can be trusted to be unpacked. Its report
+is made again to see that it is the same.
 
     publish   pack: package (contents, redaction, documents, crate, sums, signature), then
               carry: an OCI artefact (artefact, layers) into a layout or a registry (registry, transport, credentials),

@@ -2,7 +2,7 @@
 """Blocks of a campaign, one after the other, until every ranking is decided or the time is over.
 
 Each block is a call of the campaign's own runner, so that claims, order, artefacts and interruption are the same as in
-`pybench run`. In the first block every run is a call of its own, because nobody knows yet how long it takes; the case
+`pybench run`. In the first block every run is a call of its own, because nobody knows yet how long it takes. The case
 with the least to make for it goes first, so that a number appears before conversions and engines are made. Cases that
 fail once are not run again. A block that would end after the deadline is not begun.
 """

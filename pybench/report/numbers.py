@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers as people read them: as many digits as the interval warrants, a unit prefix that a whole column shares.
 
-The shorter half of the interval is given two significant digits, and the value stops at the same place (GUM 7.2.6), but
+The shorter half of the interval is given two significant digits, and the value stops at the same place (GUM 7.2.6). But
 no value shows more than four digits unless its interval needs them.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: one HTML file that needs no network, reads without scripts and prints.
 
-Every string is escaped by the template engine; beyond that the page's own policy lets no script run but the one whose
+Every string is escaped by the template engine. Beyond that the page's own policy lets no script run but the one whose
 hash it names, and lets nothing be loaded from anywhere. No date of making stands in it: the same runs give the same
 bytes.
 """

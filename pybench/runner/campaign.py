@@ -285,8 +285,10 @@ class _Runner:
         return outcome, end.wall_s if end else 0.0
 
     def _is_for_batch_system_to_say(self, outcome: Outcome) -> bool:
-        """Whether a Slurm job is being ended around this run: only Slurm knows whether for its time, for a preemption
-        or because somebody cancelled it, so the attempt stays open and `pybench.cluster.ending` closes it.
+        """Whether a Slurm job is being ended around this run.
+
+        Only Slurm knows whether for its time, for a preemption or because somebody cancelled it. So the attempt stays
+        open and `pybench.cluster.ending` closes it.
 
         The worker gets SIGTERM when the runner does, and may be seen to end before the runner's own arrives.
         """

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """From how a worker ended to an outcome. An exit status of 0 is not enough for `ok`, nor a message for `oom`.
 
-Evidence, strongest first: the runner's own decision (timeout, interrupted), the worker's report (ok, a framework's
-out-of-memory exception, unsupported, a file that it cannot use), the signal that ended it, the kernel's counters, the
-exit status.
+Evidence, strongest first:
+
+- the runner's own decision (timeout, interrupted)
+- the worker's report (ok, a framework's out-of-memory exception, unsupported, a file that it cannot use)
+- the signal that ended it
+- the kernel's counters
+- the exit status
 """
 
 from __future__ import annotations

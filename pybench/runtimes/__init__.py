@@ -19,7 +19,7 @@
 An iteration ends when its outputs exist: on a GPU the callable waits for the device. A pass that is fed is waited for
 apart from its launch, once each and before the next launch; where running is synchronous, waiting does nothing.
 
-Opening raises UnsupportedError for what a runtime does not do (never something else in its place), InputError for a
-user's file that cannot be run, and DeviceMemoryError when memory ran out. This package knows no built-in model:
+Opening raises UnsupportedError for what a runtime does not do (never something else in its place). It raises InputError
+for a user's file that cannot be run, and DeviceMemoryError when memory ran out. This package knows no built-in model:
 workloads hand over a module or a path.
 """

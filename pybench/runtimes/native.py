@@ -2,9 +2,9 @@
 """A forward pass with no Python in its loop: text, batches, ONNX Runtime and clock in one process, written in Go.
 
 The process is the orchestrator of the path `go_rust`. It tokenizes as there, keeps the batches, and runs the ONNX file
-through the C API of the library that lies in the installed wheel of onnxruntime, so that Python's runtime of the same
-name runs the same code on the same file. This module asks it for windows: an iteration is one run of the batch in hand
-and the fetching of the next, as `pybench.measurement.feed` has it. A run makes its outputs anew, as Python's does.
+through the C API of the library in the installed wheel of onnxruntime. So Python's runtime of the same name runs the
+same code on the same file. This module asks it for windows: an iteration is one run of the batch in hand and the
+fetching of the next, as `pybench.measurement.feed` has it. A run makes its outputs anew, as Python's does.
 
 `run` runs given inputs, which is for comparing outputs. Nothing else of the session protocol is offered: there is no
 loop in Python to bind inputs for. CPU, CUDA and TensorRT; only the CPU was run so far. Captures no CUDA graph.
@@ -158,8 +158,9 @@ def open_session(
 ) -> NativeSession:
     """Opens an ONNX file in a native process. Arguments as of `onnxruntime.open_session`.
 
-    Raises UnsupportedError without the library (`no_onnxruntime_library`) or the program (`orchestrator_missing`), for
-    a precision, provider or device that it does not run; InputError for a file that is no runnable ONNX model.
+    Raises UnsupportedError without the library (`no_onnxruntime_library`) or the program (`orchestrator_missing`). It
+    does so, too, for a precision, provider or device that it does not run. Raises InputError for a file that is no
+    runnable ONNX model.
     """
     narrow(device)
     library = find_library()

@@ -2,10 +2,10 @@
 """onnxruntime: an ONNX file on its CPU provider, or on CUDA's or TensorRT's where the installed build has them.
 
 The precision is in the file, but for TF32, which is an option (`providers.py` states all of them). Iterations run
-through IO binding: inputs and outputs stay at fixed addresses, nothing is allocated or copied beside the work. The CUDA
-provider captures a run as a CUDA graph and replays it inside its own call, on a stream of its own, so that iterations
-are timed by the host in either case; a graph that it cannot capture is enqueued, and the labels say so. Does not judge
-the precision: `pybench.precision` does.
+through IO binding: inputs and outputs stay at fixed addresses, and nothing is allocated or copied in addition to the
+work. The CUDA provider captures a run as a CUDA graph and replays it inside its own call, on a stream of its own. So
+iterations are timed by the host in either case. A graph that it cannot capture is enqueued, and the labels say so. Does
+not judge the precision: `pybench.precision` does.
 """
 
 from __future__ import annotations
@@ -273,8 +273,9 @@ def run_once(path: Path, provider: str, values: npt.NDArray[Any]) -> npt.NDArray
 def write_optimised(
     path: Path, destination: Path, *, threads: int, provider: str = "cpu", precision: str = "fp32"
 ) -> None:
-    """Writes the graph that a provider, `cpu` or `cuda`, would execute: after all passes, fused, with integer kernels,
-    and with the Casts that onnxruntime puts around an operator that has no kernel in its type."""
+    """Writes the graph that a provider, `cpu` or `cuda`, would execute: after all passes, fused, with integer kernels.
+
+    It has the Casts that onnxruntime puts around an operator that has no kernel in its type."""
     options = _options(threads)
     options.optimized_model_filepath = str(destination)
     # Beside it, for a file of protobuf holds no more than 2 GB.

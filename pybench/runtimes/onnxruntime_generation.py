@@ -2,10 +2,10 @@
 """Generation by onnxruntime: one ONNX file reads the prompt with an empty past, then each token with all before it.
 
 The file takes the keys and values of earlier tokens and gives them back with those of the new ones
-(`pybench.models.export`). They lie in buffers on the device, made once: the prompt's in one of its own, so that
+(`pybench.models.export`). They lie in buffers on the device, made once. The prompt's are in one of its own, so that
 decoding can be repeated, those of later steps in two that take turns. Each step has a binding of its own, made before
-the windows, so that a step is one call and neither cache nor chosen ids pass the host. The likeliest ids are chosen in
-the graph; to draw others, logits come to the host in each step, and numpy draws as torch does here: probabilities over
+the windows. So a step is one call, and neither cache nor chosen ids pass the host. The likeliest ids are chosen in the
+graph. To draw others, logits come to the host in each step, and numpy draws as torch does here: probabilities over
 exponential noise, then the largest. onnxruntime waits for each step. Does not capture steps: their shapes grow.
 """
 

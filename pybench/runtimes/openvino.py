@@ -130,8 +130,10 @@ def open_case(
 
 
 def open_session(path: Path, *, precision: str, threads: int, device: str) -> OpenVinoSession:
-    """Opens an ONNX file. Raises UnsupportedError for a precision that OpenVINO or this CPU does not execute, for a
-    GPU and for a graph that OpenVINO does not compile, InputError for a file that is no runnable ONNX model."""
+    """Opens an ONNX file.
+
+    Raises UnsupportedError for a precision that OpenVINO or this CPU does not execute, for a GPU and for a graph that
+    OpenVINO does not compile. Raises InputError for a file that is no runnable ONNX model."""
     if device not in ("auto", "cpu"):
         raise UnsupportedError(
             f"{NAME} runs on the CPU here, and device {device} is asked for", code=Cause.NO_GPU, hint="set device: cpu"

@@ -2,11 +2,11 @@
 """onnxruntime's execution providers: what each computes in, the options that it is given, where a graph's nodes went.
 
 Every option that decides a number is stated, whatever its default, and what onnxruntime then reports is stored. The
-TensorRT provider is allowed what the precision's name says, for a file's types do not suffice: earlier releases
-built a network without such switches strongly typed, 1.31.1 builds all weakly typed (it creates them with no flag), and
-runs an FP16 file without `trt_fp16_enable` in FP32. A permission is no proof: `measurement.audits` asks what ran.
-It documents no switch for TF32, which TensorRT uses unless it is told not to; CUDA's own override in the environment
-serves. Run with onnxruntime 1.31.1 on an H200. Imports no onnxruntime.
+TensorRT provider is allowed what the precision's name says, for a file's types do not suffice. Earlier releases built a
+network without such switches strongly typed. 1.31.1 builds all weakly typed (it creates them with no flag), and runs an
+FP16 file without `trt_fp16_enable` in FP32. A permission is no proof: `measurement.audits` asks what ran. It documents
+no switch for TF32, which TensorRT uses unless it is told not to; CUDA's own override in the environment serves. Run
+with onnxruntime 1.31.1 on an H200. Imports no onnxruntime.
 """
 
 from __future__ import annotations

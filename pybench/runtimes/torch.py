@@ -240,7 +240,7 @@ def set_up(
 def allow_tf32(allowed: bool) -> None:
     """Sets TF32 for matrix products, convolutions and recurrent layers, on every backend.
 
-    First by the old interface, then by that of torch >= 2.9: after the new one alone, torch's own code that still reads
+    First by the old interface, then by that of torch >= 2.9. After the new one alone, torch's own code that still reads
     the old one (its exporter and compiler do) raises, because the two disagree. What such code would be told of the old
     one's end, once a process, is told here.
     """

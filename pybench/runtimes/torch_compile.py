@@ -2,10 +2,10 @@
 """torch.compile: the forward pass as Inductor compiles it, whole or not at all, for one shape at a time.
 
 Compiled with `fullgraph=True` (no part falls back to Python) and static shapes. Caches of Inductor and Triton are a
-folder of this session's own, empty at first: what compiling costs is what it costs cold, and it is a number of its own
-(`compile_s`), outside of every window. PyTorch's modes are a factor; those with CUDA graphs are refused on a CPU, where
-they would silently be the default. Inductor does not fold constants of weights here (`freezing` is off, as it is by
-default), so batch norm stays beside its convolution, where ONNX export folds it. Fused bf16 and fp16 operators keep
+folder of this session's own, empty at first. So what compiling costs is what it costs cold, and it is a number of its
+own (`compile_s`), outside of every window. PyTorch's modes are a factor; those with CUDA graphs are refused on a CPU,
+where they would silently be the default. Inductor does not fold constants of weights here (`freezing` is off, as it is
+by default). So batch norm stays next to its convolution, where ONNX export folds it. Fused bf16 and fp16 operators keep
 their intermediate values in FP32, as Inductor does by default; outputs agree with the eager ones to rounding.
 """
 
@@ -170,7 +170,7 @@ def open_session(
 ) -> TorchCompileSession:  # fmt: skip
     """As `torch.open_session`; compiles when a shape is known, on `threads` CPUs.
 
-    Raises UnsupportedError for a mode that a CPU has not (`no_gpu`); binding raises it for a module that is not one
+    Raises UnsupportedError for a mode that a CPU has not (`no_gpu`). Binding raises it for a module that is not one
     graph (`no_full_graph`) and without the compiler that Inductor needs (`no_compiler`).
     """
     make_ready(mode, kind, threads)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch as a CUDA graph: the eager forward pass captured once for a shape, then replayed without Python.
 
-As PyTorch's notes on CUDA graphs ask: a few calls on a side stream first (cuDNN chooses its algorithms there, and
-whatever is set up late must not be captured), static input and output, capture in thread-local mode, since the
-samplers are threads of this process. Iterations are replayed from C++ (`measure.GraphReplayer`), by the graph's raw
+As PyTorch's notes on CUDA graphs ask, there are a few calls on a side stream first. cuDNN chooses its algorithms there,
+and whatever is set up late must not be captured. Input and output are static. Capture is in thread-local mode, since
+the samplers are threads of this process. Iterations are replayed from C++ (`measure.GraphReplayer`), by the graph's raw
 handle. One graph a shape. Copies to and from the device are not in the graph, as in trtexec; `transfers` is refused.
-Generation has two graphs, of the prefill and of one step with the choice of its token; Python launches each step.
-Does not compile or fuse.
+Generation has two graphs, of the prefill and of one step with the choice of its token; Python launches each step. Does
+not compile or fuse.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 """Torch-TensorRT: the module exported, and compiled whole into TensorRT engines inside torch.
 
 One numeric contract a precision, as everywhere: the module has the type of the case before it is compiled, and engines
-are strongly typed (`use_explicit_typing`, by default from 2.12, and the only way from 2.14, which has lost the switch);
-TF32 is off but for `tf32`. Whole or not at all, for one shape at a time, nothing cached from build to build. With
-`launch: graph` Torch-TensorRT captures CUDA graphs itself and replays them inside its call, so the host times an
-iteration. Each release is bound to one torch and one TensorRT (2.11: TensorRT 10.15, 2.14: 11.1).
+are strongly typed. For this there is `use_explicit_typing`: by default from 2.12, and the only way from 2.14, which has
+lost the switch. TF32 is off but for `tf32`. Whole or not at all, for one shape at a time, nothing cached from build to
+build. With `launch: graph` Torch-TensorRT captures CUDA graphs itself and replays them inside its call, so the host
+times an iteration. Each release is bound to one torch and one TensorRT (2.11: TensorRT 10.15, 2.14: 11.1).
 
 Run with 2.11 on an H200, over TensorRT 10.6 instead of the one that it pins: ResNet-50's outputs agree in FP32 and
 FP16. `torch.export` resets torch's own TF32 switch of convolutions, which says nothing of an engine anyway: the kernels

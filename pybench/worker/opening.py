@@ -6,8 +6,8 @@
 of a built-in model.
 `names`: {library, names} -> {}; a name that the library does not have is an error of the user's.
 `weights`: {cases, paths, configs} -> {}; weights that do not fit the model of their case are an error of the user's.
-`flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own, so that one file
-that a runtime dies of ends no other answer, and no more than one of them holds the file.
+`flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own. So one file that a
+runtime dies of ends no other answer, and no more than one of them holds the file.
 """
 
 from __future__ import annotations

@@ -38,8 +38,10 @@ _OF_ITERATIONS = ("steady", "latency", "arrivals")  # labels that say nothing of
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """What was known at the end of an epoch, the first is 1. `images`: seen so far; `elapsed_s`: since the first step,
-    judging included; losses: mean cross-entropy of the epoch's steps, and of the held-out images."""
+    """What was known at the end of an epoch, the first is 1.
+
+    `images`: seen so far; `elapsed_s`: since the first step, judging included. Losses are the mean cross-entropy of the
+    epoch's steps, and of the held-out images."""
 
     epoch: int
     images: int

@@ -2,11 +2,11 @@
 """Generation: one request an iteration, a batch of random prompts read (prefill) and continued (decode) from a cache.
 
 A request begins with the prompts on the host and ends with all new tokens on the host. In the timing window and the
-energy window whole requests run: time to first token (TTFT) and time per output token (TPOT) are of the same request,
-and mean latency = TTFT + (new_tokens - 1) x TPOT. Inside a request energy cannot be told apart, for its parts are
-shorter than a power sensor's lag: prefill and decode are repeated in windows of their own. Tokens are chosen greedily
-or drawn with the run's seed; no token ends a sample. After the windows one more request is looked at: whether its
-logits are finite, and how far its tokens agree with FP32.
+energy window whole requests run. So time to first token (TTFT) and time per output token (TPOT) are of the same
+request, and mean latency = TTFT + (new_tokens - 1) x TPOT. Inside a request energy cannot be told apart, for its parts
+are shorter than a power sensor's lag: prefill and decode are repeated in windows of their own. Tokens are chosen
+greedily or drawn with the run's seed; no token ends a sample. After the windows one more request is looked at: whether
+its logits are finite, and how far its tokens agree with FP32.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Inference: one forward pass an iteration, on the arrays that `inputs` names, or on text where a path is given.
 
 Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
-iteration also fetches the next batch; so it does where `fed` asks for it with synthetic ids, which is what a path is to
+iteration also fetches the next batch. So it does where `fed` asks for it with synthetic ids, which is what a path is to
 be compared with. Outputs are not judged: `accuracy` does that.
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does nothing, as a run: what remains is the harness. With an energy window it idles: that is the machine at rest.
 
-A GPU takes part only when the case names it (`device: cuda` or a UUID): its board is then sampled at rest, which is
-the baseline of everything else that runs on it; no framework opens it, so its clocks may be idle. `auto` stays on the
-CPU, because nothing here would choose a GPU.
+A GPU takes part only when the case names it (`device: cuda` or a UUID). Its board is then sampled at rest, which is the
+baseline of everything else that runs on it. No framework opens it, so its clocks may be idle. `auto` stays on the CPU,
+because nothing here would choose a GPU.
 """
 
 from __future__ import annotations

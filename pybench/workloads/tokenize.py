@@ -2,9 +2,9 @@
 """From text to token batches on one path, drained, or fed to TinyLM where a model is given.
 
 Reports tokens and text a second, the share of the window in which the consumer waited, and the hash of the first
-batches, which is equal on every path that tokenizes exactly. Without a model the consumer only takes batches: the
-path's own speed. An orchestrator in a process of its own fills its ring before the window begins; those few batches
-are a gift to it.
+batches. The hash is equal on every path that tokenizes exactly. Without a model the consumer only takes batches: the
+path's own speed. An orchestrator in a process of its own fills its ring before the window begins; those few batches are
+a gift to it.
 """
 
 from __future__ import annotations

@@ -2,16 +2,19 @@
 """Training: one optimiser step an iteration: forward, cross-entropy, backward, AdamW or SGD with momentum.
 
 FP32 (TF32 off), TF32, BF16 everywhere, or FP32 weights under autocast (`amp-bf16`, `amp-fp16` with loss scaling).
-A language model predicts the next token of a fixed set of seeded random batches, taken in turn; or of tokenized text
-where a path is given; or with `fed: false` of one batch that stays on the device, which leaves nothing but the
+A language model predicts the next token of a fixed set of seeded random batches, taken in turn, or of tokenized text
+where a path is given. With `fed: false` it has one batch that stays on the device, which leaves nothing but the
 computation. An image model predicts the labels of one seeded random batch, which stays on the device; or with `workers`
 of images that are read and decoded while it trains. Leaves out what does not change the cost of a step: schedules,
 clipping, evaluation. The loss shows that learning happens, not that the model is good.
 
-Factors that change which kernels run: `gradient_checkpointing` (a second forward pass of each block), `accumulation`
-(the batch in parts, of which only the last one is followed by the optimiser), `fused_optimiser`, `memory_format` and
-`runtime: torch-compile` (forward pass and loss, with their backward pass, as Inductor compiles them; the optimiser
-stays as it is).
+Factors that change which kernels run:
+
+- `gradient_checkpointing`: a second forward pass of each block
+- `accumulation`: the batch in parts, of which only the last one is followed by the optimiser
+- `fused_optimiser`, `memory_format`
+- `runtime: torch-compile`: forward pass and loss, with their backward pass, as Inductor compiles them; the optimiser
+  stays as it is
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def split(values: NDArray[np.float64], metric: str = "latency_mean_ms") -> Build
 
 
 def test_two_builds_worked_by_hand() -> None:
-    # logs 1 2 3 and 5 7 6: means 2 and 6, of blocks 3, 4.5 and 4.5: MS_build = 3 (4 + 4) = 24, residuals 0 and +-0.5,
-    # MS_residual = 4 * 0.25 / 2 = 0.5; s_b^2 = 23.5 / 3, share (23.5/3) / (23.5/3 + 0.5) = 47/50
+    # logs 1 2 3 and 5 7 6: means 2 and 6, of blocks 3, 4.5 and 4.5. So MS_build = 3 (4 + 4) = 24, residuals 0 and
+    # +-0.5, MS_residual = 4 * 0.25 / 2 = 0.5. Then s_b^2 = 23.5 / 3, share (23.5/3) / (23.5/3 + 0.5) = 47/50
     found = split(np.exp(np.array([[1.0, 2.0, 3.0], [5.0, 7.0, 6.0]])))
     assert found.is_relative
     assert (found.blocks, found.blocks_left_out) == (3, 0)

@@ -147,7 +147,7 @@ def test_what_the_board_had_in_force_is_told(tmp_path: Path) -> None:
 
 
 def test_shares_are_those_of_all_resamples_of_two_blocks() -> None:
-    # Of the four equally likely draws of two blocks, the first row wins (1, 1), the second (2, 2); in (1, 2) and (2, 1)
+    # Of the four equally likely draws of two blocks, the first row wins (1, 1), the second (2, 2). In (1, 2) and (2, 1)
     # the products decide: 1 * 4 against 2 * 3.
     shares = share_of_wins(np.array([[1.0, 4.0], [2.0, 3.0]]), seed=1)
     assert shares is not None

@@ -22,8 +22,9 @@ from tests.runner.conftest import noop_cases, plan_content
 
 JOB = BatchJob("slurm", "test", "12_3", 0, "n1")
 
-# sacct -X -D -n -P --format=JobID,Submit,State,NodeList,ExitCode after: a node was lost with a job that may be queued
-# again (3_1) and one that may not (1_1), scontrol requeue (5_1), a preemption (7_1), scancel (9_1).
+# Written by sacct -X -D -n -P --format=JobID,Submit,State,NodeList,ExitCode. Before it, a node was lost with a job that
+# may be queued again (3_1) and one that may not (1_1). Then there were scontrol requeue (5_1), a preemption (7_1),
+# scancel (9_1).
 ACCOUNTS = """\
 1_1|2026-11-22T09:28:01|NODE_FAIL|n3|0:0
 3_1|2026-11-22T09:28:01|NODE_FAIL|n3|0:0

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on a real Slurm cluster. Slurm's clocks are slow (it looks at time limits every 30 s), so the campaigns
-of this file run beside each other: `campaigns` starts them all and sees each to its end."""
+"""Campaigns on a real Slurm cluster.
+
+Slurm's clocks are slow: it looks at time limits every 30 s. So the campaigns of this file run at the same time:
+`campaigns` starts them all and sees each to its end.
+"""
 
 from __future__ import annotations
 

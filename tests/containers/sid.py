@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A root of Debian unstable with a real Apptainer, which Debian 12 does not have, and programs in it as a plain user.
 
-pivot_root in a mount namespace of its own: Apptainer sets mount propagation, which a plain chroot refuses; a device
-node for FUSE of its own, since the machine's may be root's alone.
+pivot_root in a mount namespace of its own: Apptainer sets mount propagation, which a plain chroot refuses. FUSE has a
+device node of its own, since the machine's may be root's alone.
 """
 
 from __future__ import annotations

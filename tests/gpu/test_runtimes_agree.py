@@ -3,7 +3,7 @@
 
 The judge is eager torch in the same precision; what is not installed is skipped and says so. Tolerances are relative
 errors of all outputs together (l2). FP32's is below half a unit of TF32's mantissa (5e-4), so that a runtime which
-quietly used TF32 fails; the lower bound of the others fails one that quietly used FP32. Where only weights and inputs
+quietly used TF32 fails. The lower bound of the others fails one that quietly used FP32. Where only weights and inputs
 are rounded, outputs differ as much, so the audit has to find the precision, too. Every case has a process of its own,
 as in a campaign: what is set of TF32 in the environment is read once by CUDA's libraries.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two committed H200 recordings with what they can be judged by: joules an iteration, from the counter alone.
 
-The reference is never the method under test. Of a kernel it is the counter over its 10 s windows: interpolated to their
-edges, as the recordings' own tables have it (which reads 0.5 % low: the counter is 10 to 110 ms behind, so that rest
-comes in and load is left out), or the power between the counter's steps inside, times the length. Power of a load
-falls short of that in its first second (0.5 to 1.5 %: temperature); so short windows are also judged by the same first
+The reference is never the method under test. Of a kernel it is the counter over its 10 s windows, interpolated to their
+edges, as the recordings' own tables have it. That reads 0.5 % low: the counter is 10 to 110 ms behind, so that rest
+comes in and load is left out. Or it is the power between the counter's steps inside, times the length. Power of a load
+falls short of that in its first second (0.5 to 1.5 %: temperature). So short windows are also judged by the same first
 seconds of the long ones.
 """
 

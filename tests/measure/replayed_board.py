@@ -2,8 +2,8 @@
 """A board that can be loaded, of two stand-ins: NVML replays a made-up trace, and the load waits for the trace's own.
 
 NVML's stand-in (`replay.py`) plays the folder of PYBENCH_REPLAY_TRACE from the moment it is opened. `GpuLoad` here has
-the interface of `measure.sensor.load.GpuLoad`, loads nothing, and says when the trace's next load began and ended:
-so the whole procedure runs, in real time, on a machine without a GPU.
+the interface of `measure.sensor.load.GpuLoad`, loads nothing, and says when the trace's next load began and ended. So
+the whole procedure runs, in real time, on a machine without a GPU.
 
 Run as a script by Python's site module (see `install`) it takes the real load's place in a worker process.
 """

@@ -2,7 +2,7 @@
 """A board whose power is known exactly, and what its sensor would have recorded of it.
 
 Power is constant between changes. The sensor is a first-order lag y' = (p - y) / response, solved in closed form, read
-`sample_delay_s` later at irregular stamps; the counter steps on its grid to the exact energy spent until
+`sample_delay_s` later at irregular stamps. The counter steps on its grid to the exact energy spent until
 `counter_delay_s` before. It shares no code with what it judges. Noise, stale stamps and rounding are added only where
 asked for.
 """

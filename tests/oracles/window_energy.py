@@ -2,10 +2,10 @@
 """Slow twin of the energy integrator: the same model by dense Gaussian algebra, one window at a time.
 
 The board's power follows from the samples by solving the lag from knot to knot, anew for each window, with both edges
-as places where power may jump; its integral G is compared with the counter at every step. The error of G is a Gaussian
-with the covariance of a random walk that starts anywhere, C(s, t) = min(walked(s), walked(t)), and what the counter
-says of it is plain conditioning on all steps at once (universal kriging; Rasmussen and Williams 2006, eq. 2.41). No
-filter, no smoother, no running sums, and no code of pybench.
+as places where power may jump. Its integral G is compared with the counter at every step. The error of G is a Gaussian
+with the covariance of a random walk that starts anywhere, C(s, t) = min(walked(s), walked(t)). What the counter says of
+it is plain conditioning on all steps at once (universal kriging; Rasmussen and Williams 2006, eq. 2.41). No filter, no
+smoother, no running sums, and no code of pybench.
 """
 
 from __future__ import annotations

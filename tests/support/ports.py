@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports for daemons that have to be told one. The kernel gives out its own above these: to whoever connects somewhere
-between the choice and the daemon's start, or while a daemon is down, or to a client that would find itself there."""
+"""Ports for daemons that have to be told one.
+
+The kernel gives out its own above these. It gives them to whoever connects somewhere between the choice and the
+daemon's start, or while a daemon is down. It also gives them to a client that would find itself there.
+"""
 
 from __future__ import annotations
 

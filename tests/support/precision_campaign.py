@@ -2,8 +2,8 @@
 """The first paper's campaign with made-up numbers whose verdicts are known: 4 precisions x 3 batches x 30 repetitions.
 
 Samples are quantiles of a distribution in random order, not draws, so that which test they ask for does not hang on
-luck: at batch 1 every latency is normal but their variances differ, at batch 8 they are normal with one variance, at
-batch 32 the latencies of int8+fp16 are skewed. The energy of int8+fp16 at batch 1 is invalid in every run.
+luck. At batch 1 every latency is normal but their variances differ, and at batch 8 they are normal with one variance.
+At batch 32 the latencies of int8+fp16 are skewed. The energy of int8+fp16 at batch 1 is invalid in every run.
 """
 
 from __future__ import annotations

@@ -28,8 +28,9 @@ FRAGILE = Case(
 
 
 def fragile(path: Path, layer: str = "a1") -> Path:
-    """A residual block, one of whose layers has a channel of huge weights that a Relu always cuts off: its outputs are
-    those of a channel of zeros, and one scale for the whole weight rounds all other channels to 0."""
+    """A residual block, one of whose layers has a channel of huge weights that a Relu always cuts off.
+
+    Its outputs are those of a channel of zeros, and one scale for the whole weight rounds all other channels to 0."""
     model = graphs.residual_block()
     for tensor in model.graph.initializer:
         value = numpy_helper.to_array(tensor).copy()

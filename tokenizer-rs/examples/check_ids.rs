@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Encodes texts whose ids somebody else worked out, at every level of instructions that the machine has and with three
-//! sizes of cache: all of them once, and one in fifty at every one of 64 alignments. Says how many differ. `bench/tokenizer/exactness.py` writes the files.
+//! sizes of cache. All of them are encoded once, and one in fifty at every one of 64 alignments. Says how many differ.
+//! `bench/tokenizer/exactness.py` writes the files.
 //!
 //!     check_ids VOCABULARY TEXTS IDS
 //!

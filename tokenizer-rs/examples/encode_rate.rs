@@ -5,7 +5,7 @@
 //!     encode_rate VOCABULARY CORPUS LIMIT_BYTES CACHE_ENTRIES
 //!
 //! Each line on standard input asks for one pass over the corpus, `cold` with a new encoder, anything else with the one
-//! there is; each is answered by one line of JSON.
+//! there is. Each is answered by one line of JSON.
 
 use pybench_tokenizer::{Encoder, Model};
 use std::mem::MaybeUninit;

@@ -10,7 +10,8 @@
  *    belongs to one thread at a time and keeps its model alive; models and workers may be freed in any order.
  *  - Text is UTF-8. Ids are written with pbt_model_id_bytes() bytes each, native endian: 2 when every id fits, else 4.
  *  - On PBT_ERROR_FORMAT and PBT_ERROR_UNSUPPORTED a message (UTF-8, no NUL, cut to the capacity) is written to
- *    `message` where there is one, and its length to *message_bytes; on success that is 0. Other failures may leave it.
+ *    `message` where there is one. Its length is written to *message_bytes; on success that is 0. Other failures may
+ *    leave it.
  */
 #ifndef PYBENCH_TOKENIZER_H
 #define PYBENCH_TOKENIZER_H
@@ -74,10 +75,10 @@ size_t pbt_worker_bytes(const pbt_worker *worker);
 
 /* Encodes document_count documents that lie end to end in `text`: document i is text[offsets[i] .. offsets[i + 1]),
  * so `offsets` has document_count + 1 non-decreasing entries; a document is shorter than 2^32 - 1 bytes. The ids of all
- * documents are written end to end to `ids` (capacity counted in ids; offsets[document_count] - offsets[0] ids always
- * suffice) and id_offsets, of document_count + 1 entries, tells where each begins. Special tokens that occur in the text
- * become their id, as in Hugging Face tokenizers. *count: ids written, or on PBT_ERROR_CAPACITY what always suffices.
- * *position: byte offset in `text` of the first bad byte on PBT_ERROR_UTF8. */
+ * documents are written end to end to `ids`, whose capacity is counted in ids: offsets[document_count] - offsets[0] ids
+ * always suffice. id_offsets, of document_count + 1 entries, tells where each begins. Special tokens that occur in the
+ * text become their id, as in Hugging Face tokenizers. *count: ids written, or on PBT_ERROR_CAPACITY what always
+ * suffices. *position: byte offset in `text` of the first bad byte on PBT_ERROR_UTF8. */
 pbt_status pbt_encode_batch(pbt_worker *worker, const uint8_t *text, const uint64_t *offsets, size_t document_count,
                             void *ids, size_t ids_capacity, uint64_t *id_offsets, size_t *count, size_t *position);
 
@@ -98,9 +99,9 @@ size_t pbt_trainer_words(const pbt_trainer *trainer);
  * limit. *position: as for pbt_encode_batch. After an error some of the documents are counted, some not. */
 pbt_status pbt_trainer_feed(pbt_trainer *trainer, const uint8_t *text, const uint64_t *offsets, size_t document_count,
                             size_t *position);
-/* Learns a vocabulary of vocab_size tokens: the special tokens, which lie as for pbt_model_load_ranks and get the first
- * ids, the 256 bytes, and merges of pairs that occur frequency_min times at the least. *json_bytes: the size of its
- * tokenizer.json, which the trainer keeps until it trains again. */
+/* Learns a vocabulary of vocab_size tokens: the special tokens, the 256 bytes, and merges of pairs that occur
+ * frequency_min times at the least. The special tokens lie as for pbt_model_load_ranks and get the first ids.
+ * *json_bytes: the size of its tokenizer.json, which the trainer keeps until it trains again. */
 pbt_status pbt_trainer_train(pbt_trainer *trainer, uint32_t vocab_size, uint64_t frequency_min, const uint8_t *specials,
                              const uint64_t *special_ends, size_t special_count, size_t *json_bytes, char *message,
                              size_t message_capacity, size_t *message_bytes);

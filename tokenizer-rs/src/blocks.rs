@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Many words at once: where words begin in 64 bytes of text, as the bits of one number.
 //!
-//! A block is loaded where a word is known to begin, so nothing before it matters; where its last word ends is not to
+//! A block is loaded where a word is known to begin, so nothing before it matters. Where its last word ends is not to
 //! be seen in it, so the next block begins there. With that there is nothing to carry from block to block, and about
 //! one word in seventeen is looked at twice. Bit i stands for byte i of the block.
 //!
 //! ASCII is classed by vector instructions ([`crate::simd`]), other characters one by one. What the bits cannot express
 //! (white space of several bytes, most numbers and marks outside ASCII, mixed scripts under o200k) ends the block
-//! early; a word that fills its block is left to [`crate::scanner`], which is the ground truth for all of this.
+//! early. A word that fills its block is left to [`crate::scanner`], which is the ground truth for all of this.
 //!
 //! Ideas from gigatoken (MIT licence): classes as bits, runs by addition. Blocks that restart at words instead of
 //! carrying state are this project's.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cache of bounded size from short words to their ids.
 //!
-//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access, and where it will be is known
+//! Two entries of 32 bytes share a cache line of 64, so a probe costs one memory access. Where it will be is known
 //! early enough to fetch it ahead. The whole word is compared: a hash collision costs time, never an id. A new word
-//! takes the first place of its line and pushes the old one to the second; a hit in the second place swaps the two,
+//! takes the first place of its line and pushes the old one to the second. A hit in the second place swaps the two,
 //! which keeps frequent words from being pushed out by rare ones.
 //!
-//! The cache begins small and grows with the words that it has been given, up to its bound and not beyond: a short text
+//! The cache begins small and grows with the words that it has been given, up to its bound and not beyond. A short text
 //! should not pay for pages that it never needs, and a small table stays closer to the processor. A table without a
-//! bound is fast on text that it has seen and slow on all other (gigatoken, from which the layout of one line a probe is
-//! taken, MIT licence, shows both).
+//! bound is fast on text that it has seen and slow on all other. Gigatoken, from which the layout of one line a probe
+//! is taken (MIT licence), shows both.
 
 use crate::growth::GrowingTable;
 use crate::memory::{Zeroed, prefetch};

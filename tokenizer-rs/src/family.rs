@@ -73,9 +73,9 @@ impl Family {
 
 /// The differences between the rules, as constants: each rule gets a scanner of its own from one source.
 pub trait Rule {
-    /// One character that is no letter, number or line end may stand before a word's letters, a space before symbols
-    /// only, line ends belong to what stands before them, and numbers have up to three digits. Otherwise (gpt2) a
-    /// space may stand before anything, and nothing else.
+    /// One character that is no letter, number or line end may stand before a word's letters, and a space before
+    /// symbols only. Line ends belong to what stands before them, and numbers have up to three digits. Otherwise (gpt2)
+    /// a space may stand before anything, and nothing else.
     const IS_MODERN: bool;
     /// A word changes from upper to lower case at most once, marks count as letters, and contractions end a word in
     /// place of being one.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The C boundary, described by `include/pybench_tokenizer.h`: check the arguments, call, translate the result.
 //!
-//! No logic of the tokenizer lives here. Panics are caught; every buffer belongs to the caller. What the caller
-//! promises (and C cannot check) is that a pointer with a length points to that much memory, that output buffers
-//! overlap nothing else, that handles come from here and are freed once, and that no two threads use one worker at a
-//! time.
+//! No logic of the tokenizer lives here. Panics are caught; every buffer belongs to the caller. The caller promises
+//! what C cannot check: a pointer with a length points to that much memory, and output buffers overlap nothing else.
+//! Handles come from here and are freed once, and no two threads use one worker at a time.
 
 #![allow(
     clippy::missing_safety_doc,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables that begin small and grow to a bound with the words that they are given, each step by all of `GROWTH`, the last
-//! one too: while a table moves, the one that it comes from takes a quarter of what it goes to.
+//! Tables that begin small and grow to a bound with the words that they are given. Each step is by all of `GROWTH`, the
+//! last one too: while a table moves, the one that it comes from takes a quarter of what it goes to.
 
 use crate::memory::{Table, Zeroed};
 use std::ops::{Deref, DerefMut};

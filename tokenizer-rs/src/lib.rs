@@ -8,9 +8,9 @@
 //! 3. [`cache`] remembers the ids of words seen before, in a table with a bound;
 //! 4. [`merge`] computes the ids of the words that the cache does not know.
 //!
-//! [`model`] builds the tables from a `tokenizer.json` ([`mod@file`] is its shape) and refuses by name whatever it does not
-//! implement; [`encode`] runs the stages; [`training`] makes such a file from text; [`ffi`] is the whole C boundary,
-//! described by `include/pybench_tokenizer.h`.
+//! [`model`] builds the tables from a `tokenizer.json` ([`mod@file`] is its shape) and refuses by name whatever it does
+//! not implement. [`encode`] runs the stages, and [`training`] makes such a file from text. [`ffi`] is the whole C
+//! boundary, described by `include/pybench_tokenizer.h`.
 //!
 //! Not here: other models than BPE, other splitting rules than those of [`family`], normalizers, and threads (callers
 //! give each thread a worker of its own).

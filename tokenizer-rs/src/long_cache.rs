@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache's sister for longer words, in two widths: of 16 to 63 bytes, and shorter ones of many ids (rare in English,
-//! every third word where letters take two bytes); and of up to 255 (the lines that people draw of `=` and `-`).
+//! The cache's sister for longer words, in two widths. One is of 16 to 63 bytes, and shorter ones of many ids (rare in
+//! English, every third word where letters take two bytes). The other is of up to 255 (the lines that people draw of
+//! `=` and `-`).
 
 use crate::cache::Key;
 use crate::growth::GrowingTable;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a pair of neighbouring ids to the id of their product: a perfect hash table, so that a look-up is two loads and
-//! no branch, whether the pair has a merge or not.
+//! From a pair of neighbouring ids to the id of their product. It is a perfect hash table, so that a look-up is two
+//! loads and no branch, whether the pair has a merge or not.
 //!
 //! Hash and displace (Belazzougui, Botelho and Dietzfelbinger 2009): a first hash picks one of few buckets, whose
 //! displacement, found when the table is built, moves its pairs to places that no other pair takes. Open addressing
@@ -155,7 +155,7 @@ impl MergeTable {
     }
 }
 
-/// The same number, of which the compiler knows nothing: it would make a branch of it, for the processor to guess, and
+/// The same number, of which the compiler knows nothing. It would make a branch of it, for the processor to guess, and
 /// whether two ids have a merge is a coin toss.
 #[inline(always)]
 fn opaque(number: u64) -> u64 {

@@ -3,8 +3,8 @@
 //!
 //! Such a file says neither how text is split nor which tokens are special: the caller does. tiktoken merges any two
 //! neighbours whose bytes together are a token, the one of the lowest rank first, and a word that is a token becomes
-//! it at once. Where every token is what merging its own bytes makes (checked here, else the file is refused), that is
-//! the same as merging the one pair that makes each token (see [`crate::reachable`]).
+//! it at once. Such a file is refused unless every token is what merging its own bytes makes, which is checked here.
+//! Then that is the same as merging the one pair that makes each token (see [`crate::reachable`]).
 
 use crate::family::Family;
 use crate::model::{LoadError, Model, Parts, check_size, malformed, quoted, unsupported};

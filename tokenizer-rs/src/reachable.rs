@@ -3,8 +3,8 @@
 //!
 //! Two neighbours that merge into a token hold exactly its bytes, and no merge before has crossed their outer edges. So
 //! what has happened between those is what happens to the bytes of the token alone, one merge at a time from the lowest
-//! rank: a single state with two symbols. Of several merges with one product, only the one that this state has can ever
-//! happen, in any text; the others may be left out. (Files made from tiktoken's list every split of a token.)
+//! rank. That is a single state with two symbols. Of several merges with one product, only the one that this state has
+//! can ever happen, in any text; the others may be left out. (Files made from tiktoken's list every split of a token.)
 
 use crate::model::{LoadError, quoted, unsupported};
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The splitting rules of [`crate::family`], by hand, one word at a time.
 //!
-//! This is the ground truth for [`crate::blocks`], which finds many words at once, and the way for what that leaves:
-//! the ends of texts, and characters that need a closer look. The words cover the text without gaps, so a word is given
-//! by its end, which depends on nothing that stands before the word.
+//! This is the ground truth for [`crate::blocks`], which finds many words at once. It is also the way for what that
+//! leaves: the ends of texts, and characters that need a closer look. The words cover the text without gaps, so a word
+//! is given by its end, which depends on nothing that stands before the word.
 
 use crate::family::{Cl100k, Family, Gpt2, Llama3, O200k, Rule};
 use crate::unicode::{Class, ClassTable};
@@ -159,7 +159,7 @@ fn number_end(classes: &ClassTable, text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// `\s*[\r\n]+|\s+(?!\S)|\s+`, the first not for gpt2: a run of white space ends behind its last line end; without one
+/// `\s*[\r\n]+|\s+(?!\S)|\s+`, the first not for gpt2. A run of white space ends behind its last line end. Without one
 /// it leaves its last character to the word behind it, unless it has only one.
 fn white_space_end<R: Rule>(classes: &ClassTable, text: &[u8], start: usize) -> usize {
     let (mut last, mut end, mut line_end) = (start, start, None);

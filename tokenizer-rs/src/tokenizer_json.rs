@@ -3,9 +3,9 @@
 //!
 //! Whatever this tokenizer does not implement is refused here, by name; a model that loads gives the ids of Hugging
 //! Face tokenizers for every text. Two conditions on the merges are what lets an id stand for its rank (see
-//! [`crate::merge`]): no two merges with one product, once those that can never happen are left out
-//! ([`crate::reachable`]), and ids that rise with the rank. Files that Hugging Face's trainer writes keep both, and so
-//! do those made from tiktoken's.
+//! [`crate::merge`]). No two merges have one product, once those that can never happen are left out
+//! ([`crate::reachable`]), and ids rise with the rank. Files that Hugging Face's trainer writes keep both, and so do
+//! those made from tiktoken's.
 
 use crate::byte_level::{bytes_by_character, read};
 use crate::family::Family;
@@ -78,8 +78,8 @@ fn read_surroundings(file: &TokenizerFile) -> Result<Family, LoadError> {
     Ok(family)
 }
 
-/// What may come behind the model: `ByteLevel`, which only moves offsets, and a `TemplateProcessing` that sets special
-/// tokens around a text, which is for the caller to do: the ids are those of `add_special_tokens=False`.
+/// What may come behind the model: `ByteLevel`, which only moves offsets, and a `TemplateProcessing`. The latter sets
+/// special tokens around a text, which is for the caller to do: the ids are those of `add_special_tokens=False`.
 fn check_post_processor(part: &Value) -> Result<(), LoadError> {
     if is_type(part, "Sequence") {
         let members = part.get("processors").and_then(Value::as_array);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Encoding a text without special tokens, a batch of words at a time.
 //!
-//! Three passes over each batch keep what a word waits for apart from the word itself: the first finds where words end,
-//! the second works out where in the cache each one lies and has it fetched, the third copies ids from there. Words that
-//! the cache lacks are merged one by one while they are rare; where they are many, all those of a batch at once.
+//! Three passes over each batch keep what a word waits for apart from the word itself. The first finds where words end,
+//! the second works out where in the cache each one lies and has it fetched. The third copies ids from there. Words
+//! that the cache lacks are merged one by one while they are rare; where they are many, all those of a batch at once.
 //!
-//! Of a hundred words some ninety-nine are short and known. The second and the third pass are each a loop over those with
-//! nothing in it for any other word, so that it has the registers for itself: that made warm text a sixth faster.
+//! Of a hundred words some ninety-nine are short and known. The second and the third pass are each a loop over those
+//! with nothing in it for any other word. So it has the registers for itself: that made warm text a sixth faster.
 
 use crate::cache::{Cache, Key, Place, WORD_BYTES};
 use crate::family::Rule;
@@ -246,8 +246,8 @@ impl<I: TokenId> WordEncoder<I> {
         let mut index = 0;
         loop {
             if has_room {
-                // SAFETY: there is room for as many ids as the batch has bytes and 8 more, and each word before these
-                // has brought at most as many ids as it has bytes.
+                // SAFETY: there is room for as many ids as the batch has bytes and 8 more. Each word before these has
+                // brought at most as many ids as it has bytes.
                 index = unsafe { self.write_known(index, count, output) };
             }
             if index == count {

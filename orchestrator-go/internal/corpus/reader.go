@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// chunkBytes is how much text one worker takes at a time: large enough that what Go's scheduler does around a call into
-// the tokenizer vanishes beside the milliseconds of work. It takes the processor away from a goroutine that is in a call,
-// and gives it back: some 30 us and three switches of threads a call, 5 % of the work at 256 KiB
-// (bench/results/tokenizer.md).
+// chunkBytes is how much text one worker takes at a time. It is large enough that what Go's scheduler does around a
+// call into the tokenizer vanishes beside the milliseconds of work. The scheduler takes the processor away from a
+// goroutine that is in a call, and gives it back. That is some 30 us and three switches of threads a call, 5 % of the
+// work at 256 KiB (bench/results/tokenizer.md).
 const chunkBytes = 1 << 20
 
 // expansion is by how much a compressed file is taken to grow, for the size of a chunk alone.

@@ -138,8 +138,8 @@ func (f *Feed) Next(into onnxruntime.Memory) error {
 	ids := f.slots[next.index]
 	f.widen(unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData([]byte(into)))), f.tokens), ids)
 	f.TextBytes = next.textBytes
-	// Each slot that is given back may wake the packer, on a processor that the model wants: a quarter of them at a time,
-	// as the reader of a ring does.
+	// Each slot that is given back may wake the packer, on a processor that the model wants. So a quarter of them
+	// is given back at a time, as the reader of a ring does.
 	if f.read = append(f.read, next.index); len(f.read) >= len(f.slots)/4 {
 		f.giveBack()
 	}

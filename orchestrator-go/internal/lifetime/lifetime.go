@@ -14,9 +14,9 @@ import (
 )
 
 // BindToParent asks the kernel to kill this process when its parent dies. A parent that died before the request took
-// effect has left this process to another one, so the parent is compared afterwards (its pid is given: in a container
-// the rightful parent may well be 1). The end of file on the free pipe does the same work a second time; it fails when
-// a fork of the consumer still holds the pipe, and this one when the consumer is not the parent.
+// effect has left this process to another one, so the parent is compared afterwards. Its pid is given: in a container
+// the rightful parent may well be 1. The end of file on the free pipe does the same work a second time. It fails when a
+// fork of the consumer still holds the pipe, and this one when the consumer is not the parent.
 func BindToParent(consumerPID int) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fault.New(fault.Internal, "", "prctl(PR_SET_PDEATHSIG): %v", err)

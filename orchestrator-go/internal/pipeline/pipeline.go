@@ -83,9 +83,9 @@ func (p *Pipeline) Close() {
 	}
 }
 
-// Run packs the corpus epochs times, endlessly for 0. It returns the first error in the order of the corpus, so the same
-// corpus gives the same batches and the same error whatever the timing. On an error it does not wait for the workers:
-// one may be inside a large document, and the process is about to end.
+// Run packs the corpus epochs times, endlessly for 0. It returns the first error in the order of the corpus. So the
+// same corpus gives the same batches and the same error whatever the timing. On an error it does not wait for the
+// workers: one may be inside a large document, and the process is about to end.
 func (p *Pipeline) Run(ctx context.Context, epochs int, packer packing.Packer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

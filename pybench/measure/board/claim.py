@@ -2,7 +2,7 @@
 """The right to change one board: a lock that one run at a time holds, a record of what was before, a guardian.
 
 The lock is an flock on a file for each UUID. The guardian inherits it, so it is free only when the board is as it was,
-even if the worker is killed. The record is written before anything is set and removed after it was restored: where it
+even if the worker is killed. The record is written before anything is set and removed after it was restored. Where it
 is found while the lock is free, worker and guardian were both killed, and it tells what was before.
 
 Files lie in /run/pybench, which a restart empties as it resets the board; PYBENCH_BOARD_STATE names another folder.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a board can be set to, and whether this process may: asked without setting anything.
 
-NVML gives the range of the power limit and the clocks that a lock can ask for. It does not say who may set them: the
-driver takes a caller with CAP_SYS_ADMIN (root has it, root in a container only if it was given), so that is asked of
-the kernel. The last word is NVML's code when it comes to setting (`pybench.measure.board.settings`).
+NVML gives the range of the power limit and the clocks that a lock can ask for. It does not say who may set them. The
+driver takes a caller with CAP_SYS_ADMIN (root has it, root in a container only if it was given), so the kernel is asked
+for that. The last word is NVML's code when it comes to setting (`pybench.measure.board.settings`).
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@
 
 Nothing is set that the case leaves at null. Before anything is set the board is claimed, what was before is on the
 disk, and a guardian is ready to restore it (`claim`, `guardian`). It is restored at the end of the context, by an
-exception, when the worker is killed; what a run left behind whose guardian was killed as well is restored by the next
-one, and its changed values are never taken for the original ones.
+exception, and when the worker is killed. Where the guardian was killed as well, the next run restores what was left
+behind. Values that such a run changed are never taken for the original ones.
 
-NVML reads a power limit back exactly. A clock lock it does not read back at all: what is compared is the clock itself,
-and what was locked before is not known, so that a lock of the administrator's is gone after the run. A lock is no
-promise either: at the power cap, or hot, the board lowers the clock; then the run carries a caution.
+NVML reads a power limit back exactly. It does not read a clock lock back at all: what is compared is the clock itself.
+What was locked before is not known, so a lock of the administrator's is gone after the run. A lock is no promise
+either: at the power cap, or hot, the board lowers the clock; then the run carries a caution.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the energy counter stepped: its grid in time, found from readings that see it only between calls.
 
-A counter that is updated on a fixed grid (every 100.00 ms on an H200) needs few readings: the phase of the grid comes
-from those readings between which it moved, and then every reading tells the energy at the last grid time before it. A
+A counter that is updated on a fixed grid (every 100.00 ms on an H200) needs few readings. The phase of the grid comes
+from those readings between which it moved. Then every reading tells the energy at the last grid time before it. A
 counter without a grid gives only what each pair of readings brackets. Values are not corrected for the counter's delay.
 """
 
@@ -31,9 +31,15 @@ DISAGREEING = 0.02  # 1: share of readings that contradict a true grid by chance
 
 @dataclass(frozen=True, slots=True)
 class CounterSteps:
-    """Steps in order of time: float64 [n] s since the origin, its standard deviation in s, the counter's value in J,
-    and a number that changes where the counter was reset. `tick_s`: the grid's period, None without a grid;
-    `u_phase_s`: standard uncertainty of the whole grid's place."""
+    """Steps in order of time.
+
+    time_s: float64 [n] s since the origin
+    u_time_s: float64 [n] s, the standard deviation of `time_s`
+    energy_j: float64 [n] J, the counter's value
+    segment: int64 [n], a number that changes where the counter was reset
+    tick_s: the grid's period, None without a grid
+    u_phase_s: standard uncertainty of the whole grid's place
+    """
 
     time_s: NDArray[np.float64]
     u_time_s: NDArray[np.float64]
@@ -46,8 +52,10 @@ class CounterSteps:
 def find_steps(
     channel: CounterChannel, origin_ns: int, tick_s: float, jitter_s: float, *, tick_is_known: bool = False
 ) -> CounterSteps:
-    """The counter's steps. `tick_s`, `jitter_s`: the period that is expected, and how far ticks lie off their grid;
-    `tick_is_known`: the period was measured on this board, so that the grid can be continued through seldom readings.
+    """The counter's steps.
+
+    `tick_s`, `jitter_s`: the period that is expected, and how far ticks lie off their grid. `tick_is_known`: the period
+    was measured on this board, so that the grid can be continued through seldom readings.
     """
     channel = channel.readable()
     call_s = seconds_since(origin_ns, channel.call_ns)

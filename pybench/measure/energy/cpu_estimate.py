@@ -4,12 +4,14 @@
     lower = (busy - r) * 0.1 W        upper = (busy + r) * 30 W
 
 `busy` is the time in s that all logical CPUs of this system spent on work (user, nice, system, irq, softirq of
-/proc/stat, proc(5)), every process's, as RAPL would count; r is that file's resolution, one tick of each CPU.
-Bounds a logical CPU, from makers' published figures, wide on purpose because the part is not looked at:
-  0.1 W  idle floor: a tenth (the idle share of TDP in CodeCarbon's machine mode) of the lowest TDP a thread on sale,
-         0.94 W (AMD Ryzen 7 7840U at 15 W, 16 threads);
-  30 W   TDP bound: above the highest a core on sale, 29 W (Intel Pentium Gold G6605: 58 W, 2 cores), since a logical
-         CPU of a virtual machine may be a whole core.
+/proc/stat, proc(5)). It is that of every process, as RAPL would count; r is that file's resolution, one tick of each
+CPU. Bounds a logical CPU, from makers' published figures, wide on purpose because the part is not looked at:
+
+- 0.1 W, idle floor: a tenth of the lowest TDP a thread on sale, 0.94 W (AMD Ryzen 7 7840U at 15 W, 16 threads). A tenth
+  is the idle share of TDP in CodeCarbon's machine mode.
+- 30 W, TDP bound: above the highest a core on sale, 29 W (Intel Pentium Gold G6605: 58 W, 2 cores). A logical CPU of a
+  virtual machine may be a whole core.
+
 It covers no idle time, no memory, no other part of the package, and is never added to a measured joule.
 """
 

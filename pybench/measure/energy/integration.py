@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The board's energy in any window of a trace, with two standard uncertainties, their parts, and reasons for doubt.
 
-`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off; the
+`fused`, the method of pybench: the driver's samples give the shape, with the sensor's delay and lag taken off. The
 energy counter gives the long-run truth (native/energy_integrator.hpp has the model, docs/method/energy.md the
 equations). Each parameter of the sensor that is itself uncertain is moved by its standard uncertainty, both ways, and
 the larger change of the energy is that part. Without samples the counter alone is used, without a counter the samples;

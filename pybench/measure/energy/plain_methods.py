@@ -7,8 +7,8 @@
     counter-difference      the energy counter's readings nearest to the two edges
     counter-interpolated    the counter's readings, interpolated to the edges
 
-Only the counter's difference has a printed uncertainty. With tick T and readings r seconds away from an edge (the half
-length of their call included), one edge is off by a uniform share of T and of r, so
+Only the counter's difference has a printed uncertainty. Its tick is T, and readings are r seconds away from an edge,
+half the length of their call included. One edge is then off by a uniform share of T and of r, so
 
     u(E) = E / L * sqrt((T^2 + r_begin^2 + r_end^2) / 3)
 

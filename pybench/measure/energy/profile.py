@@ -57,11 +57,11 @@ class SensorProfile:
 
     # What the board's own state (temperature, leakage, clocks) adds to a ratio of two short windows with the same work;
     # longer windows carry less (`integration.state_share`). In two H200 recordings the counter's power is off by 0.5 to
-    # 1.5 % in a load's first second, and windows of 10 s of the same kernel differ by 0.1 to 0.9 %.
+    # 1.5 % in a load's first second. Windows of 10 s of the same kernel differ by 0.1 to 0.9 %.
     state_ratio: float = 0.011
 
-    # The polled fields: update period of both, how late the "instant" one is when it is refreshed (in the sense of
-    # `sample_delay_s`), and the length over which the "average" one averages.
+    # The polled fields: the update period of both, and how late the "instant" one is when it is refreshed (in the sense
+    # of `sample_delay_s`). For the "average" one also the length over which it averages.
     instant_period_s: float | None = None
     instant_delay_s: float | None = None
     u_instant_delay_s: float | None = None

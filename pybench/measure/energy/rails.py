@@ -63,8 +63,12 @@ class Rail:
 
 @dataclass(frozen=True, slots=True)
 class RailReadings:
-    """Rounds over all rails: int64 [n] ns, begin and end; float64 [n, files] in V, A or W, NaN where a read failed;
-    int32 [n, files] 0, errno, or -1 for a torn number."""
+    """Rounds over all rails.
+
+    begin_ns, end_ns: int64 [n] ns
+    values: float64 [n, files] in V, A or W, NaN where a read failed
+    codes: int32 [n, files], 0, errno, or -1 for a torn number
+    """
 
     begin_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]

@@ -33,8 +33,11 @@ INTERVALS_NEEDED = 2
 
 @dataclass(frozen=True, slots=True)
 class SlowStretches:
-    """Slow iterations without a faster one between them: int64 [m] ns, raw clock, from the begin of the first to the
-    end of the last; `iterations`: int64 [m], how many each has."""
+    """Slow iterations without a faster one between them.
+
+    begin_ns, end_ns: int64 [m] ns, raw clock, from the begin of the first to the end of the last
+    iterations: int64 [m], how many each has
+    """
 
     begin_ns: Nanoseconds
     end_ns: Nanoseconds

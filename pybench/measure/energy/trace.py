@@ -83,8 +83,11 @@ class PolledChannel:
 
 @dataclass(frozen=True, slots=True)
 class StatesSeen:
-    """What a board's state was during windows, int64 [m] each: every bit of THROTTLE_BITS that was set at any time, and
-    the largest number of processes on the board (0: not told)."""
+    """What a board's state was during windows.
+
+    throttling: int64 [m], every bit of THROTTLE_BITS that was set at any time
+    most_processes: int64 [m], the largest number of processes on the board (0: not told)
+    """
 
     throttling: NDArray[np.int64]
     most_processes: NDArray[np.int64]

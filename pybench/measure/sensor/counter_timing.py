@@ -2,10 +2,10 @@
 """The energy counter's clockwork: the grid on which it ticks, how far ticks lie off it, how late its energy is.
 
 The counter is read back to back; a tick lies between the last reading with the old value and the first with the new
-one. The value is taken to be latched in the middle of a call: on two H200 recordings that places every tick on one grid
+one. The value is taken to be latched in the middle of a call. On two H200 recordings that places every tick on one grid
 without a contradiction, and latching at the call's begin or end does not. The delay is the time by which the counter
-must be shifted so that, from a tick before a step of power to one after it, it agrees with the integral of the samples,
-whose lag is taken off first.
+must be shifted to agree with the integral of the samples, whose lag is taken off first. It agrees from a tick before a
+step of power to one after it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Estimates with their standard uncertainty from few, partly wrong observations: what characterising a sensor needs.
 
 Numpy only: scipy stays out of the process that measures. A minimum is found by Nelder and Mead's simplex (Comput. J. 7,
-1965), a mean by Huber's M-estimator, an uncertainty by leaving out one observation at a time (jackknife: Efron and
-Tibshirani, An Introduction to the Bootstrap, chapter 11), widened as Student's t is for few observations.
+1965), a mean by Huber's M-estimator. An uncertainty is found by leaving out one observation at a time (jackknife: Efron
+and Tibshirani, An Introduction to the Bootstrap, chapter 11). It is widened as Student's t is for few observations.
 """
 
 from __future__ import annotations

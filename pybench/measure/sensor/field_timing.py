@@ -2,9 +2,9 @@
 """The polled power fields: how often each is refreshed, how late the instant one is, how long the average one averages.
 
 A refresh is seen as a change between two polls and placed in their middle. The instant field (186) is compared with the
-samples some time before its refresh, the average field (185) with the samples' mean over a window that ends there; the
-time and the window that fit best are the answers. Uncertainties come from leaving out one part of the recording at a
-time. On an H200 the instant field repeats samples of varying age, which its uncertainty then shows.
+samples some time before its refresh. The average field (185) is compared with the samples' mean over a window that ends
+there. The time and the window that fit best are the answers. Uncertainties come from leaving out one part of the
+recording at a time. On an H200 the instant field repeats samples of varying age, which its uncertainty then shows.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
         run.begin_ns, run.end_ns         # raw clock; or: begin_ns, end_ns = load.run(0.5)
 
 The kernel is native/cuda_load.cpp's: memory and arithmetic at once. It measures nothing itself and sets nothing on the
-device; it takes up to 256 MiB of its memory and calibrates itself, under load, for some tens of milliseconds on entry.
+device. It takes up to 256 MiB of its memory and calibrates itself, under load, for some tens of milliseconds on entry.
 """
 
 from __future__ import annotations

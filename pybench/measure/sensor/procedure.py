@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the power sensor of a live board in about a minute: loads at random times, every channel read densely.
 
-A load is switched on and off at times that are random against every period of the sensor, at two levels of power, since
-the higher one may run into the board's power cap; one long load at the end gives noise and gain. What the channels say
-of these times is `characterise`'s business. It sets nothing on the board.
+A load is switched on and off at times that are random against every period of the sensor. It has two levels of power,
+since the higher one may run into the board's power cap. One long load at the end gives noise and gain. What the
+channels say of these times is `characterise`'s business. It sets nothing on the board.
 """
 
 from __future__ import annotations

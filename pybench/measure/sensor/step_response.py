@@ -203,8 +203,9 @@ def _with_uncertainties(time_s: Numbers, power_w: Numbers, fit: _ResponseFit) ->
 
 
 def _misfit(fit: _ResponseFit, of_steps: NDArray[np.bool_]) -> tuple[float, float]:
-    """The largest systematic residual and its integral over time in s (how far it shifts a step), each in excess of
-    what the scatter explains, over bins of half a time constant."""
+    """The largest systematic residual and its integral over time in s (how far it shifts a step).
+
+    Each is in excess of what the scatter explains, over bins of half a time constant."""
     delay_s, response_s = fit.best
     residual, used = fit.residual(), of_steps[fit.step]
     number = np.floor((fit.after_s - delay_s) / (0.5 * response_s)).astype(int)

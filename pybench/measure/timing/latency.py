@@ -4,9 +4,9 @@
 The rule: sort the times as float32. The median is the middle one, or the mean of the two middles. A percentile p of n
 times is the one at index max(n - 1 - int((1 - p / 100) * n), 0), the product in float32, without interpolation.
 
-Worked by hand for the ten times 1, 2, ..., 10: mean 5.5; p50 = (5 + 6) / 2 = 5.5; p95: (1 - 0.95) * 10 = 0.5, so index
+Worked by hand for the ten times 1, 2, ..., 10: mean 5.5; p50 = (5 + 6) / 2 = 5.5. p95: (1 - 0.95) * 10 = 0.5, so index
 9 - 0 = 9 and the value is 10; p99 likewise 10. For a thousand times 1, ..., 1000: p99 in float32 is (1 - 0.99) * 1000 =
-9.99999, so index 999 - 9 = 990 and the value is 991 (in float64 it would be 990). It drops nothing.
+9.99999. So the index is 999 - 9 = 990 and the value is 991 (in float64 it would be 990). It drops nothing.
 """
 
 from __future__ import annotations

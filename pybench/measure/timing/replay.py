@@ -8,9 +8,9 @@
     latency = measure.summarise_latency(times.latency_ns)
 
 In a closed loop the next repetition begins when there is room, and a graph's latency is trtexec's: its end event minus
-its begin event, at depth 2. In an open loop repetitions arrive on a schedule that does not care how the earlier ones
-fare, and latency counts from the scheduled arrival until the host sees the end, so that a stall costs every arrival
-that it delays.
+begin event, at depth 2. In an open loop repetitions arrive on a schedule that does not care how the earlier ones fare.
+Latency then counts from the scheduled arrival until the host sees the end, so that a stall costs every arrival that it
+delays.
 """
 
 from __future__ import annotations

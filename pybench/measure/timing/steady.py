@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is the timed series steady after its warm-up? A changepoint test that labels it and drops nothing.
 
-After Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017): cut the series into segments of
-constant level, call segments equal whose levels differ by less than a tolerance, and name the shape by comparing the
-last segment with the others. Differences from there: the cut is exact optimal partitioning over the medians of at most
-64 equal batches (robust to outliers, cheap for any length), with a BIC-like penalty; the tolerance is 2 % of the level.
+After Barrett et al., "Virtual Machine Warmup Blows Hot and Cold" (OOPSLA 2017). The series is cut into segments of
+constant level, and segments are called equal whose levels differ by less than a tolerance. The shape is named by
+comparing the last segment with the others. Differences from there: the cut is exact optimal partitioning over the
+medians of at most 64 equal batches, with a BIC-like penalty. The medians are robust to outliers, and cheap for any
+length. The tolerance is 2 % of the level.
 
     flat              all segments are equal
     warmup            the last segment is among the fastest, an earlier one is slower

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenes of synthetic-100 as pixels, with numpy or, for training, with torch on a GPU: the same maths, the same bytes.
 
-Only operations that IEEE 754 defines to the last bit are used on float32 (sum, product, quotient of two arrays, root,
-floor, comparison), each on its own, so that nothing is fused; the rest is integers. A torch module is never imported
-here: arrays of either kind take the same operators. n: images, H, W: height and width.
+Of float32, only operations that IEEE 754 defines to the last bit are used: sum, product, quotient of two arrays, root,
+floor, comparison. Each stands on its own, so that nothing is fused; the rest is integers. A torch module is never
+imported here: arrays of either kind take the same operators. n: images, H, W: height and width.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """synthetic-100: a generated data set of 100 classes, ten outlines times ten textures. What an image shows.
 
-A class is an object's outline and the texture on it. Outlines come in five families (2 to 6 lobes), textures in five
-(wavy stripes, checks, rings, dots, double stripes); each family has two members that differ in one continuous `trait`
-alone, centred at -1 and +1 and spread by DIFFICULTY. So the members overlap, some images cannot be told by anyone, and
-the best possible Top-1 is known (`ceiling`). Everything else is drawn alike for all classes: colours, place, size,
-turn, stretch and shear, frequency, phase and sharpness of the texture, background, two other objects (one behind, one
-in front), light, noise. `rendering` makes pixels of it; docs/method/accuracy.md defines it. Needs numpy alone.
+A class is an object's outline and the texture on it. Outlines come in five families (2 to 6 lobes), and textures come
+in five (wavy stripes, checks, rings, dots, double stripes). Each family has two members that differ in one continuous
+`trait` alone, centred at -1 and +1 and spread by DIFFICULTY. So the members overlap, some images cannot be told by
+anyone, and the best possible Top-1 is known (`ceiling`). Everything else is drawn alike for all classes: colours,
+place, size, turn, stretch and shear, and the background, light and noise. So are frequency, phase and sharpness of the
+texture, and two other objects (one behind, one in front). `rendering` makes pixels of it; docs/method/accuracy.md
+defines it. Needs numpy alone.
 """
 
 from __future__ import annotations
@@ -37,9 +38,15 @@ _STREAMS = {"train": 1, "validation": 2}
 
 @dataclass(frozen=True, slots=True)
 class Texture:
-    """A texture for each image. `family`: int64 [n]; `trait`: float32 [n]; `waves`: [n, 2, 2], the two wave vectors in
-    the coordinates that the texture lies in; `phases`: [n, 2]; `sharpness`: [n], slope from one colour to the other;
-    `dark`, `bright`: [n, 3], the two colours."""
+    """A texture for each image.
+
+    family: int64 [n]
+    trait: float32 [n]
+    waves: [n, 2, 2], the two wave vectors in the coordinates that the texture lies in
+    phases: [n, 2]
+    sharpness: [n], slope from one colour to the other
+    dark, bright: [n, 3], the two colours
+    """
 
     family: Integers
     trait: Floats
@@ -52,9 +59,15 @@ class Texture:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """One object for each image. `centre`: [n, 2] in the frame's coordinates (-1 to 1); `inverse`: [n, 2, 2], from the
-    frame's to the object's own, where its mean radius is 1; `lobes`: int64 [n]; `depth`: [n], amplitude of the lobes;
-    `trait`: [n]; `rim`: [n], how bright the dark line about it is."""
+    """One object for each image.
+
+    centre: [n, 2] in the frame's coordinates (-1 to 1)
+    inverse: [n, 2, 2], from the frame's coordinates to the object's own, where its mean radius is 1
+    lobes: int64 [n]
+    depth: [n], amplitude of the lobes
+    trait: [n]
+    rim: [n], how bright the dark line about it is
+    """
 
     centre: Floats
     inverse: Floats
@@ -67,9 +80,14 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Scenes:
-    """What n images show, all but their size. `objects`: from back to front, the one that the class is about in the
-    middle; `lattice`: [n, 5, 5], smooth light and shade behind them; `slope`: [n, 2], light over the frame;
-    `noise`: [n], amplitude; `noise_key`: int64 [n], below 2^24."""
+    """What n images show, all but their size.
+
+    objects: from back to front, the one that the class is about in the middle
+    lattice: [n, 5, 5], smooth light and shade behind them
+    slope: [n, 2], light over the frame
+    noise: [n], amplitude
+    noise_key: int64 [n], below 2^24
+    """
 
     labels: Integers
     background: Texture
@@ -113,7 +131,7 @@ def ceiling(difficulty: float = DIFFICULTY) -> float:
     """The share of images that one who sees both traits exactly classifies rightly: the bound of any Top-1.
 
     A trait lies beyond the middle with the probability that a sum of four uniform numbers exceeds 2 + 1 / (difficulty
-    sqrt 3), which is (2 - that)^4 / 24 for difficulties up to 1 / sqrt 3.
+    sqrt 3). That is (2 - 1 / (difficulty sqrt 3))^4 / 24 for difficulties up to 1 / sqrt 3.
     """
     rest = 2 - 1 / (difficulty * math.sqrt(3)) if difficulty > 0 else 0.0
     if rest > 1:

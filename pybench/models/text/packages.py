@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`stdlib-packages` and `stdlib-text`: windows of 128 tokens from the sources of Python 3.11.7's standard library.
 
-The corpus is shipped: 327 files of ten packages, each with its path, the sha256 of its text, and its text, cut after at
-most 8,000 bytes (bench/text/freeze.py makes it; its licence stands next to it). Every fourth file of a package judges,
-and the others train, so that no file is in both. Windows of one file are alike: the file is their group.
+The corpus is shipped: 327 files of ten packages, each with its path, the sha256 of its text, and its text. A text is
+cut after at most 8,000 bytes (bench/text/freeze.py makes it; its licence stands next to it). Every fourth file of a
+package judges, and the others train, so that no file is in both. Windows of one file are alike: the file is their
+group.
 
 `stdlib-packages`: the class of a window is the package of its file. `stdlib-text`: what is asked for is the token that
 follows the window. Text becomes ids by the shipped tokenizer, in plain Python: a second for what judges.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Automatic mixed precision of a training: where torch casts, and the loss scale that FP16 needs.
 
-As torch's own examples have it: weights stay in FP32, operators cast under autocast, and with FP16 the loss is scaled
-so that small gradients do not vanish; a step whose gradients overflow is skipped, and the scale is halved.
+As in torch's own examples, weights stay in FP32 and operators cast under autocast. With FP16 the loss is scaled so that
+small gradients do not vanish; a step whose gradients overflow is skipped, and the scale is halved.
 """
 
 from __future__ import annotations

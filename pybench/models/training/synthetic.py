@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of an image model on synthetic-100: every image is drawn anew where the model trains, and seen once.
 
-SGD with Nesterov's momentum, one cycle of the learning rate (linear up, linear down; Smith 2017), smoothed labels
-(Szegedy et al. 2015), the last batch norm of a residual block starting at zero and the rate in proportion to the batch
-(Goyal et al. 2017, arXiv:1706.02677). On a GPU under bfloat16 autocast, unless told otherwise, and channels last. No
-augmentation: the images do not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order: the
+SGD with Nesterov's momentum, one cycle of the learning rate (linear up, linear down; Smith 2017), and smoothed labels
+(Szegedy et al. 2015). The last batch norm of a residual block starts at zero, and the rate is in proportion to the
+batch (Goyal et al. 2017, arXiv:1706.02677). On a GPU under bfloat16 autocast, unless told otherwise, and channels last.
+No augmentation: the images do not repeat. Fast, not bit-reproducible on a GPU, where sums have no fixed order: the
 checkpoint is what is kept.
 """
 
@@ -39,8 +39,13 @@ GRADIENT_NORM = 5.0  # above it a step is shortened: the first steps of a deep n
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How long and how fast. `images`: seen in all; `rate`: the highest learning rate, of 256 images a step;
-    `warm_up`: share of the steps in which the rate rises; `limit_s`: ends earlier, with the cycle squeezed into it."""
+    """How long and how fast.
+
+    images: seen in all
+    rate: the highest learning rate, of 256 images a step
+    warm_up: share of the steps in which the rate rises
+    limit_s: ends earlier, with the cycle squeezed into it
+    """
 
     images: int
     batch: int = 256
@@ -65,8 +70,10 @@ def course_of(row: Model, images: int, precision: str | None = None) -> Training
 
 
 def course_with_rounding(row: Model, images: int) -> TrainingSettings:
-    """What trained weights are trained on with, so that they get used to INT8: a tenth of the images at a twentieth of
-    the rate, without autocast, whose eight bits of mantissa are another rounding."""
+    """What trained weights are trained on with, so that they get used to INT8.
+
+    A tenth of the images at a twentieth of the rate, without autocast, whose eight bits of mantissa are another
+    rounding."""
     course = course_of(row, images // 10)
     return replace(course, rate=course.rate / 20, precision="fp32")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's tensors in a library's model: of one file of safetensors or torch, or of the .safetensors of a folder.
 
-Every tensor of the model has to be there in its shape, and every tensor of the file has to have its place: a deeper
+Every tensor of the model has to be there in its shape. Every tensor of the file has to have its place, too: a deeper
 network has all tensors of a shallower one.
 """
 

@@ -5,8 +5,9 @@ Blobs that the registry has are not sent, so a push that broke goes on with the 
 within the blob. The manifest comes last: nobody sees half an artefact. Nothing a registry says is believed: every blob
 and manifest is checked against its digest here. How requests are made is `pybench.publication.carry.transport`.
 
-An upload is not continued within a blob, though the specification has a way: docker-registry drops an upload that broke
-(its state names the offset before), so blobs are kept small instead (`pybench.publication.carry.artefact`).
+An upload is not continued within a blob, though the specification has a way. The reason is that docker-registry drops
+an upload that broke (its state names the offset before). Blobs are kept small instead
+(`pybench.publication.carry.artefact`).
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 """What of a campaign's directory is published, and what is left out.
 
 Published: the plan, sensors' profiles, every attempt's records and channels (.json, .csv, .log, `complete`), and of the
-artefacts the records of their making. Left out: the artefacts' own files (weights, ONNX files, engines) unless asked
-for, named by size and sha256; claims and what was handed to a batch system, which name machines, accounts and
-processes; the old report, which is made anew; hidden files; and what pybench did not write. A link is refused, for what
-it leads to may be anything.
+artefacts the records of their making. A link is refused, for what it leads to may be anything. Left out:
+
+- the artefacts' own files (weights, ONNX files, engines) unless asked for, named by size and sha256
+- claims and what was handed to a batch system, which name machines, accounts and processes
+- the old report, which is made anew
+- hidden files, and what pybench did not write
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ro-crate-metadata.json: the publication for archives and their search engines.
 
-RO-Crate 1.1 with the profile Process Run Crate 0.5: one action (the campaign) with its instrument (pybench, and the
-image where there was one), its object (the plan) and its results (runs, report). A plain JSON-LD file; files that are
-not described one by one are covered by their folder.
+RO-Crate 1.1 with the profile Process Run Crate 0.5: one action (the campaign) with its instrument, its object (the
+plan) and its results (runs, report). The instrument is pybench, and the image where there was one. A plain JSON-LD
+file; files that are not described one by one are covered by their folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign staged for publication: a folder with exactly what will be published, and the list of it.
 
-The report is made from the staged copy, not taken from the campaign: what is redacted there is redacted in the report
-too, and whoever makes the report again from the publication has what it was made from.
+The report is made from the staged copy, not taken from the campaign: what is redacted there is redacted in the report,
+too. Whoever makes the report again from the publication has what it was made from.
 """
 
 from __future__ import annotations

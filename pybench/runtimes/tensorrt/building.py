@@ -2,9 +2,9 @@
 """An ONNX file into an engine: strongly typed, TF32 set or cleared by name, one profile whose shapes are fixed.
 
 A dynamic batch or sequence is fixed by the profile (least, best and largest shape are one), so that the engine is what
-a fixed export would give. The timing cache is read before and written after, one file for each GPU, version and
-number of the build: with strong typing and a warm cache a build repeats, and two builds with caches of their own show
-how much two builds differ. Does not choose a precision: the graph has it.
+a fixed export would give. The timing cache is read before and written after, one file for each GPU, version and number
+of the build. With strong typing and a warm cache a build repeats, and two builds with caches of their own show how much
+two builds differ. Does not choose a precision: the graph has it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,14 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class BuiltEngine:
-    """What was built. `start_s`, `parse_s`, `build_s`: time until TensorRT was ready (it loads its kernels, for seconds
-    the first time), for the file, and for the engine; `cache_sha256`: of the timing cache as it was read, None: it was
-    empty; `shapes`: of the inputs; `warnings`: TensorRT's, each once."""
+    """What was built.
+
+    start_s: time until TensorRT was ready (it loads its kernels, for seconds the first time)
+    parse_s, build_s: time for the file, and for the engine
+    cache_sha256: of the timing cache as it was read; None: it was empty
+    shapes: of the inputs
+    warnings: TensorRT's, each once
+    """
 
     start_s: float
     parse_s: float
@@ -64,8 +69,8 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     """Builds `source` and writes the engine to `destination`.
 
     The caller has made sure of a GPU: TensorRT aborts the process without one. Raises InputError for a file that
-    TensorRT cannot parse, DeviceMemoryError when memory ran out, UnsupportedError (`no_kernel`) where TensorRT has no
-    kernel for a node in its types, PybenchError when it builds nothing for another reason.
+    TensorRT cannot parse, and DeviceMemoryError when memory ran out. Raises UnsupportedError (`no_kernel`) where
+    TensorRT has no kernel for a node in its types, and PybenchError when it builds nothing for another reason.
     """
     library = load()
     log, messages = listen()

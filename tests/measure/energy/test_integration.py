@@ -136,8 +136,8 @@ def test_constant_power_by_hand() -> None:
 def test_two_steps_by_hand() -> None:
     # Samples say 100 W throughout, the counter 21 J from 0.1 s to 0.3 s. One interval walks v = (2 W * 0.02 s)^2 =
     # 0.0016 J^2, the ten between the steps V = 0.016; a step's noise is n = 0.02^2 = 0.0004. The difference of the two
-    # steps, 1 J more than the samples', is seen with 2n + V = 0.0168; of that the walk between them gets V / (2n + V) =
-    # 20/21, so that the window 0.14..0.24 s, five of its ten intervals, gets half: 10 + 10/21 J.
+    # steps, 1 J more than the samples', is seen with 2n + V = 0.0168. Of that the walk between them gets V / (2n + V) =
+    # 20/21. So the window 0.14..0.24 s, five of its ten intervals, gets half: 10 + 10/21 in joules.
     # Its variance: 5v - (5v)^2 / (2n + V) = 0.008 - 0.000064 / 0.0168 = 0.0041905 J^2.
     model = Model(0.0, 0.0128, 0.0, 2.0, 0.02, 0.0, 0.08)
     steps = [Step(0.1, 0.0, 5.0, 0), Step(0.3, 0.0, 26.0, 0)]
@@ -148,8 +148,8 @@ def test_two_steps_by_hand() -> None:
 
 def test_a_jump_at_an_edge_between_two_samples_by_hand() -> None:
     # No lag to speak of after 20 ms at a response of 2 ms. Power jumps from 100 W to 500 W at 0.11 s, half way between
-    # the samples at 0.10 and 0.12 s, which read 100 W and 500 - 400 exp(-10/2) = 497.3048 W. A trapezoid sees 2.99 J up
-    # to 0.12 s; the board spent 500 W * 10 ms = 5 J, and 500 W on to 0.20 s: 45 J.
+    # the samples at 0.10 and 0.12 s. These read 100 W, and 500 - 400 exp(-10/2) = 497.3048 in watts. A trapezoid sees
+    # 2.99 J up to 0.12 s; the board spent 500 W * 10 ms = 5 J, and 500 W on to 0.20 s: 45 J.
     reached_w = 500 - 400 * np.exp(-5)
     sensed_w = [100.0] * 6 + [reached_w] + [500 + (reached_w - 500) * np.exp(-10 * k) for k in range(1, 8)]
     model = replace(MODEL, delay_s=0.0, response_s=0.002)

@@ -336,8 +336,8 @@ def test_a_board_that_is_shared_is_not_one_process_s_energy__dcgm_exporter(
 def test_rest_and_load_are_seen_by_the_same_monitor__dcgm_exporter_464(
     replayed_gpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # dcgm-exporter #464: a version of the monitor lifted idle A100s from 50 to 100 W. Rest is measured by the very
-    # sampler that measures the load, in the same session, so that its cost is in both and leaves the difference.
+    # dcgm-exporter #464: a version of the monitor lifted idle A100s from 50 to 100 W of power. Rest is measured by the
+    # very sampler that measures the load, in the same session, so that its cost is in both and leaves the difference.
     monkeypatch.setenv("PYBENCH_REPLAY_SPEED", "0.25")  # what the driver keeps lasts for ten seconds then
     with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:
         session.idle("idle_before", 0.3)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fused method on two recordings of an H200, against joules an iteration from the counter.
 
-The constants of `measure.energy.integration` and the profile were set looking at the whole of both recordings, so these
+The constants of `measure.energy.integration` and the profile were set looking at the whole of both recordings. So these
 figures show that the method holds what it promises, not how it does on another board; bench/energy has live ones. Each
 assertion is made for every other window, too, so that none hangs on a few of them.
 """

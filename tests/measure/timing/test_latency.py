@@ -39,8 +39,8 @@ def test_a_thousand_times_give_trtexecs_p99_and_not_an_interpolated_one() -> Non
 
 @pytest.mark.parametrize(
     ("percentile", "count", "index"),
-    # by hand: float32 0.99 lies above 0.99, so (1 - 0.99) * 1000 is 9.99999 and truncates to 9; 0.95 and 0.9 lie
-    # below, so (1 - 0.95) * 20 and (1 - 0.9) * 10 are 1.0000002 and truncate to 1
+    # by hand: float32 0.99 lies above 0.99, so (1 - 0.99) * 1000 is 9.99999 and truncates to 9. 0.95 and 0.9 lie below,
+    # so (1 - 0.95) * 20 and (1 - 0.9) * 10 are 1.0000002 and truncate to 1
     [(99, 1000, 990), (99, 100, 99), (95, 100, 94), (95, 20, 18), (90, 10, 8), (99, 1, 0), (0, 10, 0), (100, 10, 9)],
 )
 def test_the_percentiles_index_is_trtexecs(percentile: float, count: int, index: int) -> None:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy in detail, as a page shows it: numbers from the runs' own files, in a real browser, and from a GPU
-that is replayed from a recording through the whole program."""
+"""Energy in detail, as a page shows it.
+
+The numbers are from the runs' own files, in a real browser, and from a GPU that is replayed from a recording through
+the whole program.
+"""
 
 from __future__ import annotations
 

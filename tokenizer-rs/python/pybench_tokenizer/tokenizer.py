@@ -49,7 +49,7 @@ FILE_BYTES_MAX = 1 << 28
 class Tokenizer:
     """A byte-level BPE model. May be used by several threads at once.
 
-    A call takes a worker, cache and scratch memory, that is idle, or makes one: there are as many as there were calls
+    A call takes a worker, cache and scratch memory, that is idle, or makes one. There are as many as there were calls
     at one time, however many threads have come and gone, and what they know stays.
     """
 

@@ -39,12 +39,15 @@ def train(
     pairs. family: how text is split into words, "gpt2", "llama3" or "o200k". min_frequency: rarer pairs are not merged.
     word_table_bytes: what the table of distinct words may take; merging takes up to five times what it holds besides.
 
-    Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. Raises
-    UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed,
-    FormatError for special tokens that are empty or given twice, Utf8Error with the number of the document and the
-    position in it, MemoryLimitError, or ArgumentError for a number out of range, one text in place of a sequence,
-    what is no text and any other type that an argument cannot have. What can be refused without the documents is
-    refused before they are read.
+    Equal to `BpeTrainer(vocab_size, min_frequency, special_tokens, initial_alphabet=ByteLevel.alphabet())`. What can be
+    refused without the documents is refused before they are read. Raises:
+
+    - UnsupportedError for a family that a tokenizer.json cannot name and a vocab_size that bytes alone exceed
+    - FormatError for special tokens that are empty or given twice
+    - Utf8Error with the number of the document and the position in it
+    - MemoryLimitError
+    - ArgumentError for a number out of range, one text in place of a sequence, what is no text and any other type that
+      an argument cannot have
     """
     vocab_size = bounded_integer("vocab_size", vocab_size, 32)
     min_frequency = bounded_integer("min_frequency", min_frequency, 64)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The C boundary, called as C would: every buffer is memory of its own and exactly as large as the call says, so that a
-//! sanitizer, Valgrind or Miri sees whatever goes beyond. What the calls mean is for the contract tests of the project.
+//! The C boundary, called as C would. Every buffer is memory of its own and exactly as large as the call says, so that
+//! a sanitizer, Valgrind or Miri sees whatever goes beyond. What the calls mean is for the contract tests of the
+//! project.
 
 use crate::refusals::ranks_of;
 use crate::twin::tokenizer_json;

@@ -6,7 +6,7 @@
 //	encoderate OBJECT VOCABULARY CORPUS LIMIT_BYTES CACHE_ENTRIES
 //
 // Each line on standard input asks for one pass over the corpus, `cold` with a new worker, anything else with the one
-// there is; each is answered by one line of JSON.
+// there is. Each is answered by one line of JSON.
 package main
 
 import (

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power trace of one run: what was read, what is recovered from it, and the windows that energy is computed over.
 
-Three rows. Lanes name every window of the run; below them the whole trace on the same axis of time; below that the two
-edges of the energy window magnified, where sensors differ most. A long trace is drawn as its extremes in each of
-`_BINS` slices of time, so that no peak is lost; the magnified edges show every point.
+Three rows. Lanes name every window of the run. Below them is the whole trace on the same axis of time. Below that are
+the two edges of the energy window magnified, where sensors differ most. A long trace is drawn as its extremes in each
+of `_BINS` slices of time, so that no peak is lost; the magnified edges show every point.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`.ci/markdown`: what it accepts and what it refuses, each by an example."""
+"""`.ci/prose`: what it accepts and what it refuses, each by an example."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
-CHECKER = Path(__file__).parents[1] / ".ci/markdown"
+CHECKER = Path(__file__).parents[1] / ".ci/prose"
 LONG = "word " * 30
 
 GOOD = {
@@ -49,10 +50,47 @@ BAD = {
 }
 
 
-def check(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    (folder / "page.md").write_text(text + "\n")
+THIRTY = "\n".join(textwrap.wrap(LONG.strip() + ".", 60))
+THIRTY_ONE = "And " + THIRTY
+INDENTED = textwrap.indent(THIRTY_ONE, "    ")
+
+
+def commented(sign: str, text: str) -> str:
+    return textwrap.indent(text, sign)
+
+
+GOOD_PROGRAMS = {
+    "thirty words in three lines.py": f'"""{THIRTY}"""\n',
+    "two sentences.py": f'"""{THIRTY} {THIRTY}"""\n',
+    "fields.py": f'"""Of one case.\n\nfirst: {LONG[:100]}\nsecond: {LONG[:100]}\n    more\n"""\n',
+    "items.py": f'"""It has:\n\n- {LONG.strip()}\n- {LONG.strip()}\n"""\n',
+    "rows of columns.py": f'"""It has:\n\nfirst   {LONG[:100]}\nsecond  {LONG[:100]}\n"""\n',
+    "indented code.py": f'"""As in\n\n{INDENTED}\n"""\n',
+    "a text that is no docstring.py": f'print(\n    """{THIRTY_ONE}"""\n)\nhelp = """{THIRTY_ONE}"""\n',
+    "a sign of a comment in a string.py": f'a = "# {LONG} {LONG}"\n',
+    "a licence.cpp": "// SPDX-License-Identifier: Apache-2.0\n" + commented("// ", THIRTY) + "\n",
+    "comments apart.cpp": commented("// ", THIRTY[:-1]) + "\nint a;\n" + commented("// ", THIRTY) + "\n",
+    "an address in a string.go": f'var a = "https://example.org" // {LONG[:50]}\n',
+    "lifetimes.rs": f"fn f<'a>(x: &'a str) {{}}\n// {LONG[:50]}\nlet c = 'a';\n",
+}
+BAD_PROGRAMS = {
+    "docstring of a module.py": f'# SPDX-License-Identifier: Apache-2.0\n"""{THIRTY_ONE}"""\n',
+    "docstring of a class.py": f'class A:\n    """A.\n\n{INDENTED}"""\n',
+    "docstring of a field.py": f'class A:\n    a: int\n    """\n{INDENTED}"""\n',
+    "comment.py": commented("# ", THIRTY_ONE) + "\n",
+    "comment behind code.py": f"a = 1  # {LONG}and more\n",
+    "after a fence.py": f'"""```\ncode\n```\n\n{THIRTY_ONE}"""\n',
+    "comment.cpp": commented("// ", THIRTY_ONE) + "\n",
+    "comment over lines.h": "/* " + THIRTY_ONE.replace("\n", "\n * ") + " */\n",
+    "comment.go": commented("\t// ", THIRTY_ONE) + "\n",
+    "docstring.rs": "fn f<'a>(x: &'a str) {}\n" + commented("//! ", THIRTY_ONE) + "\n",
+}
+
+
+def check(text: str, folder: Path, name: str = "page.md") -> subprocess.CompletedProcess[str]:
+    (folder / name).write_text(text + "\n")
     return subprocess.run(
-        [sys.executable, CHECKER, folder / "page.md"], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, CHECKER, folder / name], capture_output=True, text=True, check=False, timeout=60
     )
 
 
@@ -69,5 +107,23 @@ def test_bad_prose_is_named(text: str, complaint: str, tmp_path: Path) -> None:
     assert complaint in checked.stderr
 
 
+@pytest.mark.parametrize("name", GOOD_PROGRAMS)
+def test_good_docstrings_and_comments_pass(name: str, tmp_path: Path) -> None:
+    checked = check(GOOD_PROGRAMS[name], tmp_path, name)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", BAD_PROGRAMS)
+def test_a_long_sentence_in_a_program_is_named(name: str, tmp_path: Path) -> None:
+    checked = check(BAD_PROGRAMS[name], tmp_path, name)
+    assert checked.returncode == 1
+    assert checked.stderr.count("words, at most 30") == 1
+
+
 def test_a_problem_names_its_file_and_line(tmp_path: Path) -> None:
     assert "page.md:3: more than one sentence" in check("# Title\n\nOne. Two.", tmp_path).stderr
+
+
+def test_a_problem_in_a_program_names_the_line_on_which_the_sentence_begins(tmp_path: Path) -> None:
+    checked = check(f'"""One.\n\nTwo\nends. {THIRTY_ONE}\n"""', tmp_path, "a.py")
+    assert "a.py:4: 31 words, at most 30: And word word word word word ..." in checked.stderr
