@@ -138,7 +138,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     analysis = campaign.analysis
     shown = [found for found in analysis.references if found.reference.source.startswith(paper.name)]
     verdicts = [
-        _markdown(verdict_table(number, contrast, judged))
+        _markdown(_with_one_baseline(verdict_table(number, contrast, judged)))
         for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1)
         if judged
     ]
@@ -148,7 +148,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         _table(("Fact", "This campaign"), _facts(campaign)),
         replayed,
         *([_OLDER] if campaign.is_older else []),
-        _markdown(_without_source(references_table(shown))),
+        _markdown(_with_one_baseline(_without_source(references_table(shown)))),
         f"Source: {', '.join(dict.fromkeys(found.reference.source for found in shown))}.",
         *verdicts,
         "### What differs by construction",
@@ -271,6 +271,17 @@ def _comments(source: str) -> str:
 def _without_source(table: Table) -> Table:
     """Without its last column, which is below the table, so that lines stay short."""
     return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in table.rows))
+
+
+def _with_one_baseline(table: Table) -> Table:
+    """A baseline that all rows have is a note, so that lines stay short."""
+    place = [column.title for column in table.columns].index("Baseline")
+    texts = {row[place].full_text for row in table.rows}
+    if len(texts) != 1 or "" in texts:
+        return table
+    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows)
+    columns = (*table.columns[:place], *table.columns[place + 1 :])
+    return replace(table, columns=columns, rows=rows, notes=(f"Baseline of all rows: {texts.pop()}.", *table.notes))
 
 
 def _markdown(table: Table) -> str:
