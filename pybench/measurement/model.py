@@ -130,7 +130,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     result.valid["precision"] = Validity(found.valid, found.reasons)
     result.cautions += weight_cautions(case) + partition_cautions(opened.session.labels)
     result.cautions += output_cautions(opened.metadata)
-    if opened.session.device_uuid is None:  # on the CPU
+    if opened.session.device == "cpu":
         result.cautions += saturation_cautions(case)
     if not case.workload_row.judges_images:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata)
