@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from pybench.kernels.launches import KernelLaunches, OperatorCall
@@ -26,14 +27,18 @@ def launched_by(call: Callable[[], object]) -> KernelLaunches:
     (builds, searches, captures) is not recorded. Empty where no torch with CUDA is there to record."""
     try:
         import torch
-        from torch.profiler import ProfilerActivity
+        from torch.profiler import ProfilerActivity, profile
     except ImportError:
         return KernelLaunches()
     if not torch.cuda.is_available():
         return KernelLaunches()
+    recorder: Any = profile(activities=[ProfilerActivity.CUDA])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning: Profiler clears events")
+        _record(call, recorder)
     events = [
         (event.name, event.time_range.start, event.time_range.end)
-        for event in _recorded(call, ProfilerActivity.CUDA)
+        for event in _in_order(recorder.events())
         if event.device_type.name == "CUDA" and not event.name.startswith(_NO_KERNELS)
     ]
     kernels = tuple((name, MS_PER_US * (end_us - begin_us)) for name, begin_us, end_us in events)
@@ -43,11 +48,14 @@ def launched_by(call: Callable[[], object]) -> KernelLaunches:
 def operators_of(call: Callable[[], object]) -> list[OperatorCall]:
     """The operators of torch that one call on a CPU calls, without those that they call in turn. Compiled code tells
     none of its own."""
-    from torch.profiler import ProfilerActivity
+    # `torch.profiler` records the same, but first imports torch's compiler, which takes a second or two.
+    from torch.autograd.profiler import profile
 
+    recorder = profile(use_kineto=True)
+    _record(call, recorder)
     return [
         OperatorCall(event.name.removeprefix(_OPERATOR), MS_PER_US * event.time_range.elapsed_us(), _copies(event))
-        for event in _recorded(call, ProfilerActivity.CPU)
+        for event in _in_order(recorder.function_events)
         if event.cpu_parent is None and event.name.startswith(_OPERATOR)
     ]
 
@@ -66,13 +74,13 @@ def covered(intervals: Iterable[tuple[float, float]]) -> float:
     return length
 
 
-def _recorded(call: Callable[[], object], activity: Any) -> list[Any]:
-    """Events of the second of two calls, in the order of their begins."""
-    from torch.profiler import profile
-
+def _record(call: Callable[[], object], recorder: AbstractContextManager[Any]) -> None:
+    """Records the second of two calls."""
     call()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Warning: Profiler clears events")
-        with profile(activities=[activity]) as recorded:
-            call()
-    return sorted(recorded.events(), key=lambda event: event.time_range.start)
+    with recorder:
+        call()
+
+
+def _in_order(events: Iterable[Any] | None) -> list[Any]:
+    """Events in the order of their begins."""
+    return sorted(events or (), key=lambda event: event.time_range.start)

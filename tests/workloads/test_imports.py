@@ -13,7 +13,8 @@ from pybench.case import Case, case_to_json
 from tests.support.making import artefacts_of
 
 INT8 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", threads=1, iterations=5)
-HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "typer", "PIL")
+HEAVY = ("torch", "onnx", "onnxruntime", "sklearn", "scipy", "polars", "matplotlib", "typer", "PIL",
+         "torch._dynamo")  # torch's compiler  # fmt: skip
 
 
 @pytest.mark.parametrize(
