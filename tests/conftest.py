@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 sys.path.append(str(Path(__file__).parents[1]))
 pytest_plugins = ["tests.support.quick"]
 os.environ["PYTHONSAFEPATH"] = "1"
+# Tests run beside each other. A thread of torch that waits for another one would keep its core meanwhile, and the other
+# one waits for that core: a pass of a small network then takes ten times as long.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 # Their fixtures start daemons, or build images: once a session, not once for each of pytest-xdist's workers.
@@ -41,6 +46,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return folder if folder in IN_ONE_WORKER else file
 
     return ByPlace(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def without_helpers() -> Iterator[None]:
+    """Commands that are called in this process read and draw by themselves: a helper's imports take longer than that,
+    and it would share the cores with the tests beside this one. Tests of helpers make `Processes` of their own, and
+    programs that a test starts have theirs."""
+    with patch("pybench.processes._MOST", 1):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -62,7 +63,7 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     try:
-        code = typer.main.get_command(_app())(args=arguments, standalone_mode=False, prog_name="pybench")
+        code = _command()(args=arguments, standalone_mode=False, prog_name="pybench")
         sys.stdout.flush()
         return int(code or 0)
     except PybenchError as error:
@@ -114,7 +115,9 @@ def _end_unread() -> int:
     return 128 + signal.SIGPIPE  # where it is blocked
 
 
-def _app() -> typer.Typer:
+@cache
+def _command() -> Any:
+    """All commands, once a process: reading their options takes as long as a small command."""
     app = typer.Typer(
         name="pybench",
         cls=_Group,
@@ -130,7 +133,7 @@ def _app() -> typer.Typer:
             sensor.register(app)
         else:
             app.command()(getattr(module, _name_of(module)))
-    return app
+    return typer.main.get_command(app)
 
 
 def _version(given: bool) -> None:

@@ -14,3 +14,8 @@ PLANS = sorted(path for path in FOLDER.rglob("*.yaml") if path.parent == FOLDER 
 def named(path: Path) -> str:
     """`tinylm`, or `gcbench/train` of a plan in a folder."""
     return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+def path_of(name: str) -> Path:
+    """The plan of such a name."""
+    return FOLDER / f"{name}.yaml"

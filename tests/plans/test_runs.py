@@ -18,7 +18,7 @@ from pybench.case import Case
 from pybench.catalogue.cautions import CautionCode
 from pybench.dataset import load
 from pybench.plan import load_plan
-from tests.plans.ready import PLANS, ROOT, named
+from tests.plans.ready import PLANS, ROOT, named, path_of
 
 SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
 FOR_A_GPU = {  # only a GPU runs them
@@ -26,6 +26,7 @@ FOR_A_GPU = {  # only a GPU runs them
 }  # fmt: skip
 PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
 LONGEST_S = 600  # of one command; the slowest takes some 200 s on two cores
+IN_ORDER = [*map(path_of, SMALL["first"]), *(path for path in PLANS if named(path) not in SMALL["first"])]
 
 
 def changes_of(path: Path) -> list[str]:
@@ -67,6 +68,7 @@ def pybench(*arguments: str | Path) -> tuple[int, str]:
 
 def test_every_ready_plan_has_a_small_form() -> None:
     assert set(SMALL["plans"]) == {named(path) for path in PLANS}
+    assert sorted(IN_ORDER) == PLANS
 
 
 @pytest.mark.parametrize("path", PLANS, ids=named)
@@ -76,7 +78,7 @@ def test_the_small_form_has_every_kind_of_case_of_the_plan(path: Path) -> None:
 
 @pytest.mark.plans
 @pytest.mark.timeout(3 * LONGEST_S)
-@pytest.mark.parametrize("path", PLANS, ids=named)
+@pytest.mark.parametrize("path", IN_ORDER, ids=named)
 def test_every_plan_runs_checks_and_reports(path: Path, tmp_path: Path) -> None:
     campaign = tmp_path / "campaign"
     options = [word for change in changes_of(path) for word in ("--set", change)]
