@@ -184,7 +184,7 @@ def carry_out(
     own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
     compared = (*contrasts, *own)
     cases, seed = dataset.plan.cases, dataset.plan.seed
-    samples = _Samples(protocol, measurements, seed)
+    samples = _SampleFindings(protocol, measurements, seed)
     settings = [
         ProtocolSetting(contrast, members, tuple(_scenarios(samples, members, measurements, software)))
         for contrast in compared
@@ -210,7 +210,7 @@ def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]
     return [(baseline, *others) for baseline, others in groups.items()]
 
 
-class _Samples:
+class _SampleFindings:
     """Describes the samples of one protocol, each once: a case is in the settings of several contrasts."""
 
     def __init__(self, protocol: Protocol, measurements: Measurements, seed: int) -> None:
@@ -228,7 +228,7 @@ class _Samples:
 
 
 def _scenarios(
-    described: _Samples, members: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
+    described: _SampleFindings, members: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
 ) -> Iterator[Scenario]:
     """One a metric that at least two cases have values of. Cases whose runs differ in software are no groups of one
     analysis of variance."""
