@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,6 +95,15 @@ class FirstEnergy(NamedTuple):
     is_valid: bool
 
 
+class _KeptEnergy(NamedTuple):
+    """`rest`: the other fields of a `RunEnergy`, pickled."""
+
+    directory: RunDirectory
+    sensor: Mapping[str, Any]
+    rest: bytes
+    first: FirstEnergy
+
+
 class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
     """(case id, block) -> energy.json of that run, checked when it was read, made of bytes each time it is asked for.
 
@@ -102,25 +111,24 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], tuple[bytes, Mapping[str, Any], FirstEnergy]] = {}
+        self._kept: dict[tuple[str, int], _KeptEnergy] = {}
 
     def add(self, key: tuple[str, int], energy: RunEnergy, sensor: Mapping[str, Any]) -> None:
         """`sensor`: equal to that of `energy`, and shared by runs."""
         first = energy.windows[0]
-        content = pickle.dumps(replace(energy, sensor={}), pickle.HIGHEST_PROTOCOL)
-        self._kept[key] = content, sensor, FirstEnergy(first.energy_j, first.valid)
+        rest = pickle.dumps((energy.windows, energy.spans, energy.power_limit_w), pickle.HIGHEST_PROTOCOL)
+        self._kept[key] = _KeptEnergy(energy.directory, sensor, rest, FirstEnergy(first.energy_j, first.valid))
 
     def extend(self, other: BoardEnergies) -> None:
         self._kept |= other._kept
 
     def __getitem__(self, key: tuple[str, int]) -> RunEnergy:
-        content, sensor, _ = self._kept[key]
-        found: RunEnergy = pickle.loads(content)
-        return replace(found, sensor=sensor)
+        kept = self._kept[key]
+        return RunEnergy(kept.directory, kept.sensor, *pickle.loads(kept.rest))
 
     def first(self, key: tuple[str, int]) -> FirstEnergy:
         """Of the first window of a run, without making the rest."""
-        return self._kept[key][2]
+        return self._kept[key].first
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self._kept)
