@@ -65,7 +65,7 @@ class EnergyWindow:
     tail_end_s: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle, in a third of the time that it takes by itself: there is one for each run."""
+        """For pickle, which by itself looks at each field in Python: there is a window for each run."""
         return _window_of, _values_of(self)
 
 

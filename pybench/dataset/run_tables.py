@@ -216,7 +216,7 @@ class RunTables:
 
 
 def _text_of(value: Any) -> bytes:
-    """The same bytes for values of JSON that are equal with their types and orders; a third of the time of `repr`."""
+    """The same bytes for values of JSON that are equal with their types and orders; a fifth of the time of `repr`."""
     return marshal.dumps(value, _PLAIN)
 
 
