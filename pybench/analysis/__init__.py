@@ -54,6 +54,7 @@ from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair
 from pybench.case.service_levels import at_bounds
 from pybench.catalogue.protocols import PAIRED_BLOCKS, protocol_named
+from pybench.collector import no_collection
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
 
@@ -135,6 +136,7 @@ def declared(dataset: Dataset) -> tuple[Contrast, ...]:
         raise CorruptError(f"{what}: {error}") from error
 
 
+@no_collection()
 def analyse(dataset: Dataset) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
     read."""

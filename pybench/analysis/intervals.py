@@ -2,17 +2,16 @@
 """Intervals of a mean, and of a difference of two means, over repetitions (docs/method/statistics.md, "Intervals").
 
 One method for any number of values: the skew-adjusted t of `pybench.analysis.pivot`. Student's t and the BCa bootstrap
-(Efron 1987, JASA 82:171, by scipy) are here for the protocols that repeat a paper.
+(`pybench.analysis.bootstrap`) are here for the protocols that repeat a paper.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
+from pybench.analysis.bootstrap import bca_bounds
 from pybench.analysis.estimate import (
     BCA,
     CONFIDENCE,
@@ -28,7 +27,6 @@ from pybench.analysis.estimate import (
 from pybench.analysis.pivot import pivot_of_difference, pivot_of_mean
 
 BOOTSTRAP_LEAST = 5  # values; with fewer BCa covers less than 85 %, and nobody gets one
-RESAMPLES = 9999  # a bound's Monte Carlo error is then about 1/30 of the interval's half-width
 
 
 def estimate_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
@@ -78,16 +76,7 @@ def bootstrap_mean(sample: Sample, seed: int, confidence: float = CONFIDENCE) ->
         return _without_spread(sample, value, confidence)
     if sample.n < BOOTSTRAP_LEAST:
         return Estimate(value, None, None, sample.n, FEW, confidence)
-    result: Any = scipy.stats.bootstrap(
-        (sample.values,),
-        np.mean,
-        n_resamples=RESAMPLES,
-        confidence_level=confidence,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    )
-    interval = result.confidence_interval
-    return Estimate(value, float(interval.low), float(interval.high), sample.n, BCA, confidence)
+    return Estimate(value, *bca_bounds(sample.values, seed, confidence), sample.n, BCA, confidence)
 
 
 def _without_spread(sample: Sample, value: float, confidence: float) -> Estimate:

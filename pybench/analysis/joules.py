@@ -8,7 +8,7 @@ How the energy was found is the measuring half's (energy.json, docs/method/energ
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -18,7 +18,7 @@ import polars as pl
 from pybench.analysis.estimate import NORMAL_95
 from pybench.case import Case
 from pybench.dataset import Dataset
-from pybench.dataset.energy import EnergyWindow, RunEnergy
+from pybench.dataset.energy import EnergyWindow, FirstEnergy, RunEnergy
 
 GAIN = "board_gain"
 NET, TAIL = "gpu_net_energy_j", "gpu_tail_energy_j"
@@ -97,34 +97,20 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     found = []
     for case in dataset.plan.cases:
         if case.id in blocks:
-            boards = {block: dataset.energies[case.id, block] for block in blocks[case.id]}
-            block = _median_block(boards)
-            board = boards[block]
+            energies = {block: dataset.energies.first((case.id, block)) for block in blocks[case.id]}
+            block = _median_block(energies)
+            board = dataset.energies[case.id, block]
             net, tail = (absolute.get((case.id, block, name)) for name in (NET, TAIL))
-            found.append(JouleFinding(case, block, len(boards), board, board.windows[0], net, tail))
+            found.append(JouleFinding(case, block, len(energies), board, board.windows[0], net, tail))
     return tuple(found)
 
 
-def _median_block(boards: Mapping[int, RunEnergy]) -> int:
+def _median_block(energies: Mapping[int, FirstEnergy]) -> int:
     """Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
     middle."""
-    for wanted in (_is_valid, _is_known):
-        energies = [(board.windows[0].energy_j, block) for block, board in boards.items() if wanted(board.windows[0])]
-        if energies:
-            return _lower_middle(energies)
-    return min(boards)
-
-
-def _is_valid(window: EnergyWindow) -> bool:
-    return window.valid and window.energy_j is not None
-
-
-def _is_known(window: EnergyWindow) -> bool:
-    return window.energy_j is not None
-
-
-def _lower_middle(energies: Sequence[tuple[float | None, int]]) -> int:
-    return sorted(energies)[(len(energies) - 1) // 2][1]
+    known = [(one.energy_j, block, one.is_valid) for block, one in energies.items() if one.energy_j is not None]
+    chosen = [one for one in known if one[2]] or known
+    return sorted(chosen)[(len(chosen) - 1) // 2][1] if chosen else min(energies)
 
 
 def _absolute_uncertainties(dataset: Dataset) -> dict[tuple[str, int, str], float | None]:

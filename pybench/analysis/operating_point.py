@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pybench.analysis.bootstrap import RESAMPLES
 from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.elementary import log
 from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.intervals import RESAMPLES, estimate_geometric_mean
+from pybench.analysis.intervals import estimate_geometric_mean
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.paired import compare_paired
 from pybench.case import Case

@@ -21,7 +21,7 @@ import scipy  # loads its parts on first use: commands that compute nothing stay
 
 from pybench.analysis.estimate import CONFIDENCE, Estimate, Sample
 from pybench.analysis.intervals import estimate_mean
-from pybench.analysis.pivot import pivot_of_mean
+from pybench.analysis.pivot import Pivot, pivot_of_mean
 
 ALPHA = 0.05
 POWER = 0.80
@@ -101,13 +101,14 @@ def compare_paired(
     differences = _differences(first, second)
     estimate = estimate_mean(differences, confidence)
     width = math.log1p(margin) if scale == "ratio" else margin
-    detectable = smallest_detectable(differences)
+    pivot = _pivot_of(differences)
+    detectable = None if pivot is None else _detectable(pivot, ALPHA, POWER)
     return Effect(
         scale=scale,
         estimate=estimate.exp() if scale == "ratio" else estimate,
         pairing=pairing,
-        p_value=p_of_no_effect(differences),
-        p_equivalence=p_of_no_equivalence(differences, width),
+        p_value=None if pivot is None else pivot.p_different(0.0),
+        p_equivalence=None if pivot is None else _not_equivalent(pivot, width),
         margin=margin,
         detectable=math.exp(detectable) if scale == "ratio" and detectable is not None else detectable,
     )
@@ -123,25 +124,33 @@ def _differences(first: Sample, second: Sample) -> Sample:
 def p_of_no_effect(differences: Sample) -> float | None:
     """Two-sided p of a zero mean, below 0.05 where the 95 % interval excludes zero; None for one pair or pairs without
     spread."""
-    if differences.n < 2 or differences.is_constant:
-        return None
-    return pivot_of_mean(differences).p_different(0.0)
+    pivot = _pivot_of(differences)
+    return None if pivot is None else pivot.p_different(0.0)
 
 
 def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
     """p of a mean outside (-margin, margin): the larger of two one-sided tests; None as in `p_of_no_effect`."""
-    if differences.n < 2 or differences.is_constant:
-        return None
-    pivot = pivot_of_mean(differences)
-    return max(pivot.p_above(-margin), pivot.p_below(margin))
+    pivot = _pivot_of(differences)
+    return None if pivot is None else _not_equivalent(pivot, margin)
 
 
 def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float = POWER) -> float | None:
     """The mean that the two-sided test of this n, spread and skewness finds with probability `power`, on the same
     scale. The side of the longer tail counts, where the test asks for more."""
-    if differences.n < 2 or differences.is_constant:
-        return None
-    pivot = pivot_of_mean(differences)
+    pivot = _pivot_of(differences)
+    return None if pivot is None else _detectable(pivot, alpha, power)
+
+
+def _pivot_of(differences: Sample) -> Pivot | None:
+    """None for one pair or pairs without spread."""
+    return None if differences.n < 2 or differences.is_constant else pivot_of_mean(differences)
+
+
+def _not_equivalent(pivot: Pivot, margin: float) -> float:
+    return max(pivot.p_above(-margin), pivot.p_below(margin))
+
+
+def _detectable(pivot: Pivot, alpha: float, power: float) -> float:
     critical, freedom = pivot.critical(alpha), pivot.freedom
     survival = scipy.special._ufuncs._nct_sf
 

@@ -184,8 +184,9 @@ def carry_out(
     own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
     compared = (*contrasts, *own)
     cases, seed = dataset.plan.cases, dataset.plan.seed
+    samples = _SampleFindings(protocol, measurements, seed)
     settings = [
-        ProtocolSetting(contrast, members, tuple(_scenarios(protocol, members, measurements, software, seed)))
+        ProtocolSetting(contrast, members, tuple(_scenarios(samples, members, measurements, software)))
         for contrast in compared
         for members in _members(cases, contrast)
     ]
@@ -209,12 +210,25 @@ def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]
     return [(baseline, *others) for baseline, others in groups.items()]
 
 
+class _SampleFindings:
+    """Describes the samples of one protocol, each once: a case is in the settings of several contrasts."""
+
+    def __init__(self, protocol: Protocol, measurements: Measurements, seed: int) -> None:
+        self.protocol = protocol
+        self._measurements = measurements
+        self._seed = seed
+        self._found: dict[tuple[str, str], SampleFinding] = {}
+
+    def of(self, case: Case, metric: Metric) -> SampleFinding:
+        key = (case.id, metric.name)
+        if key not in self._found:
+            values = self._measurements.cell(*key).values
+            self._found[key] = _describe(self.protocol, case, values, self._measurements.why_empty(*key), self._seed)
+        return self._found[key]
+
+
 def _scenarios(
-    protocol: Protocol,
-    members: Sequence[Case],
-    measurements: Measurements,
-    software: SoftwareComparisons,
-    seed: int,
+    described: _SampleFindings, members: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
 ) -> Iterator[Scenario]:
     """One a metric that at least two cases have values of. Cases whose runs differ in software are no groups of one
     analysis of variance."""
@@ -223,14 +237,12 @@ def _scenarios(
         for earlier, later in itertools.combinations(range(len(members)), 2)
     }
     are_alike = not any(found.excluded for found in comparabilities.values())
+    protocol = described.protocol
     for metric in [METRICS[name] for name in protocol.metrics]:
         values = {case: dict(measurements.cell(case.id, metric.name).values) for case in members}
         if sum(bool(found) for found in values.values()) < 2:
             continue
-        samples = tuple(
-            _describe(protocol, case, values[case], measurements.why_empty(case.id, metric.name), seed)
-            for case in members
-        )
+        samples = tuple(described.of(case, metric) for case in members)
         complete = protocol.checks_normality and are_alike and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
         tested_pairs = tuple(
@@ -274,12 +286,19 @@ def _fight(
         return TestedPair(first, second, None, None, None, None, comparability.why())
     one, other = (Sample.of(kept[case].values()) for case in (first, second))
     if protocol.checks_normality:
-        test = compare_adaptively(one, other, (judge_normality(one), judge_normality(other)))
+        test = compare_adaptively(one, other, (_normality(sides[0], one), _normality(sides[1], other)))
     else:
         test = compare_ranks(one, other, "the protocol's test throughout")
     positive = all(value > 0 for case in (first, second) for value in kept[case].values())
     paired = compare_paired(kept[first], kept[second], metric.scale) if positive or metric.scale != "ratio" else None
     return TestedPair(first, second, test, None, p_tukey, paired, None)
+
+
+def _normality(side: SampleFinding, kept: Sample) -> Normality:
+    """Of what is compared; known already where no value was left out."""
+    if side.normality is not None and side.estimate is not None and side.estimate.n == kept.n:
+        return side.normality
+    return judge_normality(kept)
 
 
 def _tukey(variances: Variances | None, later: int, earlier: int) -> float | None:

@@ -22,6 +22,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from pybench.campaign.layout import COMPLETE
@@ -94,7 +95,7 @@ def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
 def entries_of(folder: str | Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """`files_of` with entries of folders in place of paths: a campaign has so many files that making paths shows."""
     with os.scandir(folder) as scan:
-        entries = sorted(scan, key=_name_of)
+        entries = sorted(scan, key=attrgetter("name"))
     for entry in entries:
         if entry.name.startswith(".") or "\n" in entry.name:
             continue
@@ -102,10 +103,6 @@ def entries_of(folder: str | Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
             yield from ((f"{entry.name}/{name}", below) for name, below in entries_of(entry.path))
         elif entry.is_file():
             yield entry.name, entry
-
-
-def _name_of(entry: os.DirEntry[str]) -> str:
-    return entry.name
 
 
 def render(digests: Digests) -> bytes:

@@ -58,7 +58,7 @@ class HashedRuns:
         self._seen |= part._seen
 
     def _name(self, folder: Path) -> str:
-        return folder.relative_to(self._campaign).as_posix()
+        return storage.relative(folder, self._campaign)
 
     def check(self, folder: Path) -> CheckedFiles:
         """`digests.check` of a run's folder, without hashing what is as it was when it was hashed last."""

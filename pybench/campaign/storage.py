@@ -42,6 +42,11 @@ def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> None:
         raise storage_error(error, path) from error
 
 
+def relative(path: Path, folder: Path) -> str:
+    """`path` from a folder that it was made from; `Path.relative_to` takes 30 times as long."""
+    return str(path).removeprefix(f"{folder}/")
+
+
 def temporary_name(path: Path) -> Path:
     """A hidden name beside `path`. Random: runners in containers often have the same process number."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -45,6 +46,7 @@ def report(
 
     with all_cores() as processes:
         dataset = load(directory, processes=processes)
+        gc.freeze()  # it stays until the end: nobody needs to look through it for cycles
         projection = None if scenario is None else _projection(scenario, dataset)
         print(write_report(dataset, out, projection=projection, processes=processes, pdf=pdf))
     if record is not None:

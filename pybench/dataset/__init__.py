@@ -27,7 +27,8 @@ from pybench.campaign.layout import MAKING
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
-from pybench.dataset.energy import RunEnergy
+from pybench.collector import no_collection
+from pybench.dataset.energy import BoardEnergies
 from pybench.dataset.predictions import read_predictions
 from pybench.dataset.run_tables import (
     CAUTION_SCHEMA,
@@ -102,7 +103,7 @@ class Dataset:
     predictions: pl.DataFrame
     prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
-    energies: Mapping[tuple[str, int], RunEnergy]
+    energies: BoardEnergies
     environments: tuple[Environment, ...]
     software: Mapping[str, Mapping[int, Software]]
     """Case id -> block -> what that `ok` run ran with."""
@@ -149,6 +150,7 @@ def _beside(heads: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@no_collection()
 def load(directory: str | PathLike[str], *, hash_all: bool = False, processes: Processes | None = None) -> Dataset:
     """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every finished run that is
     unreadable or not as it was when it finished.

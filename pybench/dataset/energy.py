@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -63,6 +64,17 @@ class EnergyWindow:
     u_tail_j: float | None = None
     tail_end_s: float | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, which by itself looks at each field in Python: there is a window for each run."""
+        return _window_of, _values_of(self)
+
+
+_values_of = attrgetter(*EnergyWindow.__slots__)
+
+
+def _window_of(*values: Any) -> EnergyWindow:
+    return EnergyWindow(**dict(zip(EnergyWindow.__slots__, values, strict=True)))
+
 
 @dataclass(frozen=True, slots=True)
 class RunEnergy:
@@ -76,6 +88,22 @@ class RunEnergy:
     power_limit_w: float | None = None
 
 
+class FirstEnergy(NamedTuple):
+    """What the first window of energy.json says of a run, for choosing one of several runs."""
+
+    energy_j: float | None
+    is_valid: bool
+
+
+class _KeptEnergy(NamedTuple):
+    """`rest`: the other fields of a `RunEnergy`, pickled."""
+
+    directory: RunDirectory
+    sensor: Mapping[str, Any]
+    rest: bytes
+    first: FirstEnergy
+
+
 class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
     """(case id, block) -> energy.json of that run, checked when it was read, made of bytes each time it is asked for.
 
@@ -83,19 +111,24 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
     """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], tuple[bytes, Mapping[str, Any]]] = {}
+        self._kept: dict[tuple[str, int], _KeptEnergy] = {}
 
     def add(self, key: tuple[str, int], energy: RunEnergy, sensor: Mapping[str, Any]) -> None:
         """`sensor`: equal to that of `energy`, and shared by runs."""
-        self._kept[key] = pickle.dumps(replace(energy, sensor={}), pickle.HIGHEST_PROTOCOL), sensor
+        first = energy.windows[0]
+        rest = pickle.dumps((energy.windows, energy.spans, energy.power_limit_w), pickle.HIGHEST_PROTOCOL)
+        self._kept[key] = _KeptEnergy(energy.directory, sensor, rest, FirstEnergy(first.energy_j, first.valid))
 
     def extend(self, other: BoardEnergies) -> None:
         self._kept |= other._kept
 
     def __getitem__(self, key: tuple[str, int]) -> RunEnergy:
-        content, sensor = self._kept[key]
-        found: RunEnergy = pickle.loads(content)
-        return replace(found, sensor=sensor)
+        kept = self._kept[key]
+        return RunEnergy(kept.directory, kept.sensor, *pickle.loads(kept.rest))
+
+    def first(self, key: tuple[str, int]) -> FirstEnergy:
+        """Of the first window of a run, without making the rest."""
+        return self._kept[key].first
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self._kept)

@@ -21,6 +21,7 @@ from pathlib import Path
 from pybench.analysis import analyse
 from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes
+from pybench.collector import no_collection
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
 from pybench.processes import Begun, Processes
@@ -62,12 +63,14 @@ def write_report(
     begun = _begin_figures(elements, processes, pdf=pdf)
     before = _linked_files(target / INDEX)
     _make_folders(target)
-    written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
+    with no_collection():
+        written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
     _take_figures(elements, begun.finish())
     processes.close()  # their memory is not needed together with that of the page
     for shown in (shown for element in elements for shown in element.pictures):
         written += _write_figure(shown, target / FIGURES)
-    _write(target / INDEX, render_page(material, sections).encode())
+    with no_collection():
+        _write(target / INDEX, render_page(material, sections).encode())
     for path in set(before) - set(written):
         path.unlink(missing_ok=True)
     return target / INDEX

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from pybench.analysis.bootstrap import RESAMPLES
 from pybench.analysis.estimate import BCA, EQUAL, SINGLE, SKEW_T, SKEW_WELCH, STUDENT, Estimate, Sample
 from pybench.analysis.intervals import (
     bootstrap_mean,
@@ -69,6 +70,16 @@ def test_a_papers_bootstrap_equals_one_written_step_by_step(spread: float) -> No
     # Two Monte Carlo runs of 10 000 resamples agree to about a thirtieth of the interval's width.
     tolerance = (found.upper - found.lower) / 20
     assert (found.lower, found.upper) == pytest.approx(bca_interval(list(values), 0.95, 10_000, 5), abs=tolerance)
+
+
+@pytest.mark.parametrize("n", [5, 30, 61])
+@pytest.mark.parametrize("decimals", [0, 9])
+def test_a_papers_bootstrap_is_scipys_bit_for_bit(n: int, decimals: int) -> None:
+    values = np.random.default_rng(n).lognormal(1, 0.8, n).round(decimals)
+    found = bootstrap_mean(Sample.of(values), seed=7)
+    rng = np.random.default_rng(7)
+    judge = stats.bootstrap((values,), np.mean, n_resamples=RESAMPLES, method="BCa", rng=rng).confidence_interval
+    assert (found.lower, found.upper) == (judge.low, judge.high)
 
 
 def test_one_value_has_no_interval_and_says_so() -> None:

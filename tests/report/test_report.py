@@ -16,6 +16,7 @@ from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measurement.result import Validity
 from pybench.report import write_report
+from pybench.report.sections import results
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.reasons import reasons_of
@@ -73,6 +74,15 @@ def test_without_being_asked_for_pdfs_a_report_has_none_and_is_the_same_elsewher
     assert list(page.parent.rglob("*.pdf")) == [], "those of before are deleted"
     assert "pdf</a>" in with_pdfs
     assert page.read_text() == re.sub(r'<a href="figures/[\w-]+\.pdf">pdf</a>', "", with_pdfs)
+
+
+def test_the_page_has_the_first_rows_of_a_long_table_of_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "_ROWS_ON_PAGE", 3)
+    page = write_report(load(build_typical(tmp_path / "c", repetitions=1).path))
+    rows = len((page.parent / "tables" / "metrics.csv").read_text().splitlines()) - 1
+    assert f"{rows - 3} more rows are in tables/metrics.csv." in page.read_text()
 
 
 def test_what_an_earlier_report_had_and_this_one_lacks_is_deleted(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pybench.analysis import Analysis
+from pybench.analysis.kernel_times import KernelTimes, find_kernel_times
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.projection import Projection
@@ -19,7 +20,7 @@ from pybench.report.sentences import Sentence
 from pybench.report.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Material:
     """What every section is made from. `run_link`: the folder of all runs, from the page. `projection`: of the scenario
     that the report is asked for."""
@@ -29,6 +30,11 @@ class Material:
     coverage: Coverage
     run_link: str
     projection: Projection | None = None
+
+    @cached_property
+    def kernel_times(self) -> tuple[KernelTimes, ...]:
+        """Read from files, for two sections."""
+        return find_kernel_times(self.dataset)
 
 
 class Element:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.kernel_pairs import KernelPair, WorkPair, find_kernel_pairs
-from pybench.analysis.kernel_times import find_kernel_times
 from pybench.report.explanation import software_text
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
@@ -30,7 +29,7 @@ _SIDES = ("first", "second")
 
 
 def build(material: Material) -> list[Element]:
-    pairs = find_kernel_pairs(material.dataset, find_kernel_times(material.dataset))
+    pairs = find_kernel_pairs(material.dataset, material.kernel_times)
     if not pairs:
         return []
     differing = [_software_sentence(pair, _names(pairs)) for pair in pairs if pair.software]

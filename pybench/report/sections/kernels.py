@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.kernel_times import KernelTimes, LongNode, find_kernel_times
+from pybench.analysis.kernel_times import KernelTimes, LongNode
 from pybench.kernels.profile import Kernel, Profile, Work, time_ratio, total_ms, work_of
 from pybench.report.explanation_tables import kernels_text, nodes_text
 from pybench.report.labels import case_names
@@ -28,7 +28,7 @@ _NO_TIMES = "the profile has no times"
 
 
 def build(material: Material) -> list[Element]:
-    tables = kernel_tables(find_kernel_times(material.dataset))
+    tables = kernel_tables(material.kernel_times)
     return [Paragraph(LEAD, "lead"), Tables(lambda: tables, rows_on_page=ROWS_ON_PAGE)] if tables else []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pybench.analysis.intervals import RESAMPLES
+from pybench.analysis.bootstrap import RESAMPLES
 from pybench.analysis.operating_point import LimitPoint, OperatingPoint
 from pybench.catalogue.metrics import Metric
 from pybench.report.canvas import Drawing, Picture

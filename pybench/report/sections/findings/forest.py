@@ -6,7 +6,7 @@ Without criteria the panels are the headline metrics, against no effect. Colour 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from pybench.report.canvas import (
     plain_log_ticks,
 )
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts
+from pybench.report.rows import HEIGHT_INCH, NAMED_ROWS, draw_estimates, number_rows
 from pybench.report.sections.findings.contrast_tables import context_factors, subjects
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def draw_forests(analysis: Analysis) -> list[Drawing]:
     """One figure a contrast that has anything to show."""
     shown: list[Drawing] = []
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
-        measured = [verdict for verdict in verdicts if verdict.is_measured]
-        panels = _panels(contrast, measured)
+        measured = {row: verdict for row, verdict in enumerate(verdicts, start=1) if verdict.is_measured}
+        panels = _panels(contrast, [*measured.values()])
         if any(mark and mark.estimate for panel in panels for mark in panel.marks):
             shown.append(partial(_draw, number, contrast, measured, panels))
     return shown
@@ -113,17 +114,23 @@ def _criterion_panel(criterion: Criterion, verdicts: Sequence[CaseVerdict]) -> _
 
 
 def _draw(
-    number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], panels: Sequence[_ForestPanel]
+    number: int, contrast: ContrastFinding, verdicts: Mapping[int, CaseVerdict], panels: Sequence[_ForestPanel]
 ) -> Picture:
+    """`verdicts`: by the numbers of their rows in the table of verdicts."""
     import matplotlib.pyplot as plt
 
-    context = context_factors(contrast, subjects(verdicts))
-    labels = [_row_label(verdict, contrast, context) for verdict in verdicts]
-    height = 1.05 + 0.27 * len(labels)
+    is_named = len(verdicts) <= NAMED_ROWS
+    height = 1.05 + 0.27 * len(verdicts) if is_named else HEIGHT_INCH
     figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, height), squeeze=False, sharey=True)
+    rows = range(len(verdicts)) if is_named else [*verdicts]
     for axes, panel in zip(grid[0], panels, strict=True):
+        (_draw_marks if is_named else _draw_many)(axes, dict(zip(rows, panel.marks, strict=True)))
         _draw_panel(axes, panel)
-    label_rows(grid[0][0], labels)
+    if is_named:
+        context = context_factors(contrast, subjects(verdicts.values()))
+        label_rows(grid[0][0], [_row_label(verdict, contrast, context) for verdict in verdicts.values()])
+    else:
+        number_rows(grid[0][0], max(verdicts))
     for axes in grid[0][1:]:
         axes.tick_params(axis="y", length=0, labelleft=False)
         axes.grid(visible=False, axis="y")
@@ -132,9 +139,16 @@ def _draw(
         "Circles are accepted, crosses rejected, diamonds undecided"
     )
     reading = judged if contrast.contrast.accept else "The line marks no effect"
-    baseline = case_text(verdicts[0].subject.baseline, contrast.contrast.baseline)
+    first = next(iter(verdicts.values()))
+    baseline = case_text(first.subject.baseline, contrast.contrast.baseline)
     caption = f"Each candidate compared with its baseline ({baseline}), with 95 % intervals. {reading}."
+    if not is_named:
+        caption += f" Rows are the candidates in the order of {_table_name(number, contrast)}."
     return picture(f"forest-{number}", contrast.contrast.title(), caption, figure)
+
+
+def _table_name(number: int, contrast: ContrastFinding) -> str:
+    return f"tables/verdicts-{number}.csv" if contrast.contrast.accept else f"tables/effects-{number}.csv"
 
 
 def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequence[str]) -> str:
@@ -145,9 +159,6 @@ def _row_label(verdict: CaseVerdict, contrast: ContrastFinding, context: Sequenc
 
 def _draw_panel(axes: Axes, panel: _ForestPanel) -> None:
     neutral = None if panel.is_absolute else 1.0 if panel.ratio else 0.0
-    for row, mark in enumerate(panel.marks):
-        if mark is not None:
-            _draw_mark(axes, row, mark)
     numbers = [bound for mark in panel.marks if mark and mark.estimate for bound in _extent(mark.estimate)]
     numbers += [*([] if neutral is None else [neutral]), *([panel.criterion.threshold] if panel.criterion else [])]
     _set_limits(axes, numbers, ratio=panel.ratio)
@@ -159,6 +170,21 @@ def _draw_panel(axes: Axes, panel: _ForestPanel) -> None:
         _draw_threshold(axes, panel.criterion)
         axes.set_title(panel.title)
         axes.set_xlabel(f"required {bound_text(panel.criterion)}")
+
+
+def _draw_marks(axes: Axes, marks: Mapping[int, _Mark | None]) -> None:
+    for row, mark in marks.items():
+        if mark is not None:
+            _draw_mark(axes, row, mark)
+
+
+def _draw_many(axes: Axes, marks: Mapping[int, _Mark | None]) -> None:
+    """Marks of one verdict together. A row without a value stays empty."""
+    for verdict, look in _LOOKS.items():
+        found = {row: mark.estimate for row, mark in marks.items() if mark is not None and mark.verdict is verdict}
+        estimates = {row: estimate for row, estimate in found.items() if estimate is not None}
+        if estimates:
+            draw_estimates(axes, estimates, *look)
 
 
 def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:

@@ -18,6 +18,8 @@ from pybench.report.numbers import DisplayUnit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_NAMED_POINTS = 40  # of a figure; the names of more hide each other, and take most of its time
+
 
 def draw_plane(analysis: Analysis) -> list[Drawing]:
     """Accuracy over latency, one panel a model; a point joins an infer case with the accuracy of its model, runtime and
@@ -59,7 +61,8 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
 
     figure, axes = plt.subplots(figsize=(WIDTH_INCH * 0.85, 3.0))
     varying = varying_factors([speed.case for speed, _ in joined])
-    left = [name for name in varying if name not in ("runtime", "precision", "model")]
+    are_named = len(joined) <= _NAMED_POINTS
+    left = [name for name in varying if name not in ("runtime", "precision", "model")] if are_named else []
     groups: dict[tuple[str, ...], list[tuple[CaseFinding, CaseFinding]]] = {}
     for pair in joined:
         groups.setdefault((str(pair[0].case.runtime), str(pair[0].case.precision)), []).append(pair)
@@ -81,6 +84,7 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
         f"{metric.label} of {model} over mean latency; points at the {best} left are better. Horizontal bars: 95 % "
         f"intervals over repetitions. Vertical bars: 95 % intervals over {unit_of(accuracy.case)}s."
     )
+    caption += "" if are_named else f" tables/accuracy-{metric.name}.csv has all {len(joined)} points."
     return picture(f"plane-{number}", title, caption, figure)
 
 

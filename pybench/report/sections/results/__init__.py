@@ -16,6 +16,8 @@ from pybench.report.sections.results.environment import environment_table
 from pybench.report.sections.results.headlines import draw_headlines
 from pybench.report.sections.results.method import paragraphs
 
+_ROWS_ON_PAGE = 2000  # of the metrics of all cases: 0.7 MB
+
 
 @dataclass(frozen=True, slots=True)
 class RunsOfCase:
@@ -64,7 +66,10 @@ def build(material: Material) -> list[Element]:
     return [
         *([Pictures(lambda: draw_headlines(analysis))] if analysis.contrasts else []),
         Tables(lambda: [*workload_tables(analysis, run_link, dataset), *effect_tables(analysis)], is_printed=True),
-        Tables(lambda: [metrics_table(analysis), artefacts_table(dataset), environment_table(dataset)]),
+        Tables(
+            lambda: [metrics_table(analysis), artefacts_table(dataset), environment_table(dataset)],
+            rows_on_page=_ROWS_ON_PAGE,
+        ),
         Heading("Runs", "runs"),
         Runs(dataset.runs.height, _runs(analysis, run_link)),
         Heading("Method", "method"),

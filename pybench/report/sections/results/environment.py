@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pybench.dataset import Dataset
+from pybench.dataset.run_tables import Environment
 from pybench.report.tables import Column, Table, text_cell
 
 _VALUES_SHOWN = 4  # of a fact that differs between runs
@@ -16,11 +18,7 @@ _VALUES_SHOWN = 4  # of a fact that differs between runs
 def environment_table(dataset: Dataset) -> Table:
     """Every fact of the environments, flattened; facts that differ between runs come first, with how often each value
     occurs."""
-    facts: dict[str, Counter[str]] = {}
-    flattened: dict[tuple[str, int], list[tuple[str, str]]] = {}
-    for environment in dataset.environments:
-        for name, value in _flatten(environment.content, "", flattened):
-            facts.setdefault(name, Counter())[value] += environment.runs
+    facts = _count_facts(dataset.environments)
     runs = sum(environment.runs for environment in dataset.environments)
     facts.pop("schema_version", None)
     differing = [name for name, counts in facts.items() if len(counts) > 1 or counts.total() < runs]
@@ -42,20 +40,46 @@ def _counted(counts: Counter[str], runs: int) -> str:
     return ", ".join([*parts, f"unknown ({runs - counts.total()} runs)"] if counts.total() < runs else parts)
 
 
-def _flatten(
-    content: Mapping[str, Any], prefix: str, flattened: dict[tuple[str, int], list[tuple[str, str]]]
-) -> list[tuple[str, str]]:
-    """`flattened`: (prefix, id) -> facts of innermost objects, which environments share where they are equal."""
-    found: list[tuple[str, str]] = []
+@dataclass(slots=True)
+class _Shared:
+    """An object of environments: its own facts, the objects in it, and how many runs have it."""
+
+    facts: list[tuple[str, str]]
+    inner: list[_Shared]
+    runs: int = 0
+
+    def add(self, runs: int) -> None:
+        self.runs += runs
+        for part in self.inner:
+            part.add(runs)
+
+
+def _count_facts(environments: Sequence[Environment]) -> dict[str, Counter[str]]:
+    """Fact -> value -> runs, in the order of what comes first. Environments share their equal parts, so the facts of
+    each part are counted once."""
+    facts: dict[str, Counter[str]] = {}
+    parts: dict[tuple[str, int], _Shared] = {}
+    for environment in environments:
+        _part_of(environment.content, "", parts, facts).add(environment.runs)
+    for part in parts.values():
+        for name, value in part.facts:
+            facts[name][value] += part.runs
+    return facts
+
+
+def _part_of(
+    content: Mapping[str, Any], prefix: str, parts: dict[tuple[str, int], _Shared], facts: dict[str, Counter[str]]
+) -> _Shared:
+    """`parts`: (prefix, id) -> part that was looked at before; `facts`: get their order."""
+    key = (prefix, id(content))
+    if key in parts:
+        return parts[key]
+    part = parts[key] = _Shared([], [])
     for name, value in content.items():
         if isinstance(value, dict):
-            key = (f"{prefix}{name}.", id(value))
-            facts = flattened.get(key)
-            if facts is None:
-                facts = _flatten(value, key[0], flattened)
-                if not any(isinstance(part, dict) for part in value.values()):
-                    flattened[key] = facts
-            found += facts
+            part.inner.append(_part_of(value, f"{prefix}{name}.", parts, facts))
         elif value is not None and not name.endswith("_ns"):  # a clock's reading is another in each run, and no fact
-            found.append((f"{prefix}{name}", ", ".join(map(str, value)) if isinstance(value, list) else str(value)))
-    return found
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            facts.setdefault(f"{prefix}{name}", Counter())[text] += 0
+            part.facts.append((f"{prefix}{name}", text))
+    return part

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from pybench.report.canvas import (
 )
 from pybench.report.labels import case_text, naming_factors
 from pybench.report.numbers import DisplayUnit, display_unit
+from pybench.report.rows import HEIGHT_INCH, NAMED_ROWS, draw_bars, draw_estimates, number_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,38 +37,57 @@ def draw_headlines(analysis: Analysis) -> list[Drawing]:
     for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
         timed = [case for case in analysis.cases if case.case.workload == row.name and row.timed]
         for name in dict.fromkeys(case.case.headline for case in timed):
-            cases = [case for case in timed if case.case.headline == name and _estimate(case, name) is not None]
+            cases = {
+                number: case
+                for number, case in enumerate(timed, start=1)
+                if case.case.headline == name and _estimate(case, name) is not None
+            }
             if cases:
                 shown.append(partial(_draw_cases, row, str(name), cases))
     return shown
 
 
-def _draw_cases(workload: Workload, name: str, cases: Sequence[CaseFinding]) -> Picture:
+def _draw_cases(workload: Workload, name: str, cases: Mapping[int, CaseFinding]) -> Picture:
+    """`cases`: by the numbers of their rows in the workload's table."""
     import matplotlib.pyplot as plt
 
-    factors = naming_factors([case.case for case in cases])
-    findings = [case.metrics[name] for case in cases]
-    label = findings[0].metric.label
-    unit = display_unit(findings[0].metric.unit, [value for finding in findings for value in finding.points.values()])
-    figure, axes = plt.subplots(figsize=(WIDTH_INCH, 0.75 + 0.27 * len(cases)))
-    for row, finding in enumerate(findings):
-        _draw_points(axes, row, finding, unit)
-    label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases])
-    values = [value / unit.scale for finding in findings for value in finding.points.values()]
-    if spans_widely(values):
+    findings = {number: case.metrics[name] for number, case in cases.items()}
+    every = [value for finding in findings.values() for value in finding.points.values()]
+    metric = next(iter(findings.values())).metric
+    unit, is_named = display_unit(metric.unit, every), len(cases) <= NAMED_ROWS
+    height = 0.75 + 0.27 * len(cases) if is_named else HEIGHT_INCH
+    figure, axes = plt.subplots(figsize=(WIDTH_INCH, height))
+    if is_named:
+        for row, finding in enumerate(findings.values()):
+            _draw_points(axes, row, finding, unit)
+        factors = naming_factors([case.case for case in cases.values()])
+        label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases.values()])
+    else:
+        _draw_many(axes, findings, unit)
+        number_rows(axes, max(findings))
+    if spans_widely([value / unit.scale for value in every]):
         plain_log_ticks(axes)
     else:
         axes.set_xlim(left=0)
-    axes.set_xlabel(label + ("" if unit.name in ("1", "1/s") else f" ({unit.name})"))
-    scale = "The axis is logarithmic." if axes.get_xscale() == "log" else ""
-    parts = "every repetition (grey), their mean and its 95 % interval (colour)"
-    caption = f"{label} of each case: {parts}. {scale}"
+    axes.set_xlabel(metric.label + ("" if unit.name in ("1", "1/s") else f" ({unit.name})"))
+    scale = " The axis is logarithmic." if axes.get_xscale() == "log" else ""
+    grey = "every repetition" if is_named else "from the least repetition to the largest"
+    parts = f"{grey} (grey), their mean and its 95 % interval (colour)"
+    rows = "" if is_named else f" Rows are those of tables/cases-{workload.name}.csv."
     return picture(
         f"{workload.name}-{name.rsplit('_', 1)[0]}",
-        f"{workload.label}: {label.lower()}",
-        caption.strip(),
+        f"{workload.label}: {metric.label.lower()}",
+        f"{metric.label} of each case: {parts}.{rows}{scale}",
         figure,
     )
+
+
+def _draw_many(axes: Axes, findings: Mapping[int, MetricFinding], unit: DisplayUnit) -> None:
+    """A grey line from the least to the largest repetition in place of their points."""
+    points = {row: [value / unit.scale for value in finding.points.values()] for row, finding in findings.items()}
+    draw_bars(axes, [(row, min(values), max(values)) for row, values in points.items() if values], color=GREY)
+    estimates = {row: one.estimate.scaled(1 / unit.scale) for row, one in findings.items() if one.estimate is not None}
+    draw_estimates(axes, estimates, *pick(0))
 
 
 def _draw_points(axes: Axes, row: int, finding: MetricFinding, unit: DisplayUnit) -> None:
