@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 sys.path.append(str(Path(__file__).parents[1]))
 pytest_plugins = ["tests.support.quick"]
 os.environ["PYTHONSAFEPATH"] = "1"
-# Tests run beside each other. A thread of torch that waits for another one would keep its core meanwhile, and the other
-# one waits for that core: a pass of a small network then takes ten times as long.
+# Tests run beside each other. A thread of torch that waits for another one would keep its core meanwhile.
+# The other one waits for that core, so a pass of a small network then takes ten times as long.
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
@@ -50,9 +50,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session", autouse=True)
 def without_helpers() -> Iterator[None]:
-    """Commands that are called in this process read and draw by themselves: a helper's imports take longer than that,
-    and it would share the cores with the tests beside this one. Tests of helpers make `Processes` of their own, and
-    programs that a test starts have theirs."""
+    """Commands that are called in this process read and draw by themselves.
+
+    A helper's imports take longer than that, and it would share the cores with the tests beside this one.
+    Tests of helpers make `Processes` of their own, and programs that a test starts have theirs."""
     with patch("pybench.processes._MOST", 1):
         yield
 

@@ -19,8 +19,7 @@ DECLARED = {"baseline": {"precision": "fp32"}, "accept": {"speedup_min": 1.15}}
 
 
 def _figures(folder: Path, batches: int) -> dict[str, str]:
-    """The SVGs of a campaign with so many cases in INT8 that are compared with as many in FP32; one case did not run,
-    and the page says how to read them."""
+    """The SVGs of a campaign with so many cases in INT8 that are compared with as many in FP32; one did not run."""
     every = [INFER.with_factors(batch=batch) for batch in range(1, batches + 1)]
     cases = [case.with_factors(precision=name) for case in every for name in ("fp32", "int8")]
     builder = CampaignBuilder(folder, cases, repetitions=2, declared=DECLARED)
