@@ -255,7 +255,7 @@ def _refused(campaign: PublishedCampaign) -> list[tuple[str, int]]:
 def _counted(campaign: PublishedCampaign) -> str:
     plan, refused = campaign.dataset.plan, len(_refused(campaign))
     text = f"{_runs(campaign)} of {plan.repetitions.runs(plan.cases)} planned"
-    return f"{text}; {refused} cannot run on this machine" if refused else text
+    return f"{text}; {refused} cannot run on its machine" if refused else text
 
 
 def _runs(campaign: PublishedCampaign) -> int:

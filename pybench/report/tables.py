@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One table, five forms: HTML cells, CSV for machines, Markdown, LaTeX (booktabs) and plain text for a terminal.
 
-A cell knows its number as well as its text, so that CSV carries full precision (of a p value: six digits) and a page
-sorts by value. A missing
-number is an em dash with its reason, never 0. Everything that comes from a plan or a log is escaped in each form.
+A cell knows its number as well as its text, so that a page sorts by value and CSV has full precision, or six digits of
+a p value. A missing number is an em dash with its reason, never 0. Everything that comes from a plan or a log is
+escaped in each form.
 """
 
 from __future__ import annotations

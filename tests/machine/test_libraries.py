@@ -27,6 +27,14 @@ def test_a_worker_is_asked_for_the_names() -> None:
     assert "torchvision/r3d_18" in raised.value.hint
 
 
+@pytest.mark.process
+@pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
+def test_several_unknown_names_are_one_error() -> None:
+    other = KNOWN.with_factors(model="torchvision/no_such_net")
+    with pytest.raises(InputError, match=r"\(torchvision/r3d_81\), 'no_such_net' \(torchvision/no_such_net\)"):
+        Machine(FACTS).open_files([UNKNOWN, other], {UNKNOWN.id, other.id}, {})
+
+
 def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pybench.machine.opening._ask", lambda *_: pytest.fail("a worker was asked"))
     assert Machine(FACTS).open_files([UNKNOWN], set(), {}).refused == {}

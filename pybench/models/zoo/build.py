@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def build(
     with offline(model):
         library = importlib.import_module(row.module)
         if config is None:
-            refuse_unknown(row, wanted.name, library.names())
+            refuse_unknown(row, [wanted.name], library.names())
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             built = _built(library, wanted)
@@ -91,30 +92,23 @@ def draw_scales(module: nn.Module) -> None:
                 nn.init.ones_(scale)
 
 
-def refuse_unknown(row: Library, name: str, names: list[str]) -> None:
-    """Raises InputError for a name that a library does not have, with the nearest ones."""
-    if name in names:
+def refuse_unknown(row: Library, names: Sequence[str], known: Sequence[str]) -> None:
+    """Raises InputError for names that a library does not have, with the nearest ones of the first."""
+    unknown = [name for name in names if name not in known]
+    if not unknown:
         return
-    hint = _nearest(row, name, names)
-    raise InputError(f"`model`: {row.package} has no {row.kind} {name!r} ({row.name}/{name})", hint=hint)
-
-
-def _nearest(row: Library, name: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(name, names, CLOSE_NAMES, cutoff=0.5)
+    near = difflib.get_close_matches(unknown[0], known, CLOSE_NAMES, cutoff=0.5)
     close = ", ".join(f"{row.name}/{each}" for each in near)
-    return f"did you mean {close}?" if close else f"it has {len(names)}, such as {row.name}/{names[0]}"
+    hint = f"did you mean {close}?" if close else f"it has {len(known)}, such as {row.name}/{known[0]}"
+    listed = ", ".join(f"{name!r} ({row.name}/{name})" for name in unknown)
+    raise InputError(f"`model`: {row.package} has no {row.kind} {listed}", hint=hint)
 
 
 def ask_names(row: Library, names: list[str]) -> None:
     """Raises InputError for the names that the library does not have. It imports the library."""
     with offline(row.name):
         known = importlib.import_module(row.module).names()
-    unknown = [name for name in names if name not in known]
-    if len(unknown) > 1:
-        listed = ", ".join(f"{row.name}/{name}" for name in unknown)
-        raise InputError(f"`model`: {row.package} has no {listed}", hint=_nearest(row, unknown[0], known))
-    for name in unknown:
-        refuse_unknown(row, name, known)
+    refuse_unknown(row, names, known)
 
 
 def _built(library: Any, wanted: Wanted) -> Built:
