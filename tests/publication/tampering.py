@@ -8,6 +8,7 @@ import io
 import json
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -100,3 +101,25 @@ def _descriptor(blobs: Path, content: bytes, kind: str, title: str | None) -> di
     (blobs / digest).write_bytes(content)
     titled = {"annotations": {TITLE: title}} if title else {}
     return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(content), **titled}
+
+
+def lzma_member(content: bytes) -> bytes:
+    """The content as it is in a zip: a header of nine bytes, then LZMA."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("x", content)
+    return stream.getvalue()[31 : 31 + archive.getinfo("x").compress_size]
+
+
+def forge_zip(target: Path, files: Mapping[str, bytes], raw: Mapping[str, bytes]) -> Path:
+    """A zip of listed files. Those in `raw` have these compressed bytes in place of their own, and call them LZMA."""
+    listed = sums.render({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(sums.SUMS, listed)
+        for name, content in files.items():
+            archive.writestr(name, raw.get(name, content), zipfile.ZIP_STORED if name in raw else None)
+        for name in raw:  # only the directory is believed
+            member = archive.getinfo(name)
+            member.compress_type, member.file_size = zipfile.ZIP_LZMA, len(files[name])
+            member.CRC = zlib.crc32(files[name])
+    return target

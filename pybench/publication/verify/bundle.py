@@ -7,7 +7,9 @@ the digest that was asked for. What is in them is for `unpacking` to check, by t
 
 from __future__ import annotations
 
+import errno
 import json
+import lzma
 import re
 import zipfile
 import zlib
@@ -24,12 +26,13 @@ from pybench.publication.carry.reference import LayoutReference, Reference, Regi
 from pybench.publication.carry.registry import Registry
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import sums
-from pybench.publication.verify.unpacking import Limits, Unpacking, check_member, unpack_layer, unpack_zip
+from pybench.publication.verify.unpacking import Limits, Unpacking, open_member, unpack_layer, unpack_zip
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LARGEST_DOCUMENT_BYTES = 256 << 20  # the list of a million files
 _LARGEST_MANIFEST_BYTES = 4 << 20
 _UNLISTED = (sums.SUMS, sums.SIGNATURE)
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, UnicodeDecodeError)
 
 
 class Bundle(Protocol):
@@ -172,10 +175,10 @@ class _Zip:
             return None
         if len(members) > 1:
             raise CorruptError(f"{self.where} contains {name} twice")
-        check_member(members[0], self.where)
         if members[0].file_size > _LARGEST_DOCUMENT_BYTES:
             raise CorruptError(f"{self.where}: {name} has {members[0].file_size} bytes")
-        return self._archive.read(members[0])
+        with open_member(self._archive, members[0], self.where) as source:
+            return source.read(members[0].file_size)
 
     def unpack(self, unpacking: Unpacking) -> None:
         unpack_zip(self._archive, unpacking, frozenset(_UNLISTED), self.where)
@@ -187,7 +190,9 @@ def _opened_zip(file: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+    except (*_DAMAGED_ZIP, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a header that names a place before the file
+            raise
         raise CorruptError(
             f"{file} is not a complete zip file: {error}", hint="fetch it again; nothing was written"
         ) from error

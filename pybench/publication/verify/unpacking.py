@@ -10,12 +10,16 @@ Nothing unpacked is executable, and nothing is executed or even parsed.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
+import lzma
 import os
 import stat
+import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -38,7 +42,10 @@ _KINDS = {
     b"6": "a pipe",
     b"7": "a contiguous file",
 }
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
+_LZMA_HEADER = struct.Struct("<2xHBI")  # in a zip (APPNOTE 5.8.8): version, size of what follows, lc lp pb, dictionary
+_LZMA_PROPERTIES_BYTES = 5
+_LZMA_DICTIONARY_BYTES = 1 << 26  # memory that a member may claim, as `xz -9` does; pybench's own claim 8 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,23 +198,80 @@ def _text(field: bytes, where: str) -> str:
 def unpack_zip(archive: zipfile.ZipFile, unpacking: Unpacking, documents: frozenset[str], where: str) -> None:
     """Unpacks an open zip. `documents`: members that were read before and are no files of the list."""
     for member in archive.infolist():
-        if member.filename in documents:
-            continue
-        check_member(member, where)
-        with archive.open(member) as source:
-            unpacking.add(member.filename, member.file_size, source)
+        if member.filename not in documents:
+            with open_member(archive, member, where) as source:
+                unpacking.add(member.filename, member.file_size, source)
 
 
-def check_member(member: zipfile.ZipInfo, where: str) -> None:
-    """Raises `CorruptError` for what is no plain file, or is encrypted or compressed in a way of its own."""
+@contextmanager
+def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> Iterator[IO[bytes]]:
+    """A member to read. What a `read` allocates depends on the bytes asked for, not on what the member expands to.
+
+    Raises `CorruptError` for what is no plain file, or is encrypted or compressed in a way of its own.
+    """
     kind = stat.S_IFMT(member.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG) or member.is_dir():
+    if kind not in (0, stat.S_IFREG) or member.filename.endswith("/"):
         raise CorruptError(
             f"{where} contains an entry that is not a plain file: {_shown(member.filename)}",
             hint="a publication contains only plain files",
         )
     if member.flag_bits & 0x1 or member.compress_type not in _ZIP_METHODS:
         raise CorruptError(f"{where}: {_shown(member.filename)} is encrypted or compressed in an unusual way")
+    if member.compress_type != zipfile.ZIP_LZMA:
+        with archive.open(member) as source:
+            yield source
+        return
+    with archive.open(_as_stored(member)) as compressed:
+        decompressor = _lzma_decompressor(compressed.read(_LZMA_HEADER.size), f"{where}: {_shown(member.filename)}")
+        yield io.BufferedReader(_LzmaMember(compressed, decompressor), _CHUNK_BYTES)
+
+
+def _as_stored(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """The compressed bytes of a member, as a member: zipfile itself allocates any dictionary and any output of LZMA."""
+    stored = copy.copy(member)
+    stored.compress_type, stored.file_size = zipfile.ZIP_STORED, member.compress_size
+    del stored.CRC  # of the decompressed bytes
+    return stored
+
+
+def _lzma_decompressor(header: bytes, what: str) -> lzma.LZMADecompressor:
+    if len(header) != _LZMA_HEADER.size:
+        raise CorruptError(f"{what} is cut off within its LZMA header")
+    properties_bytes, properties, dictionary_bytes = _LZMA_HEADER.unpack(header)
+    if properties_bytes != _LZMA_PROPERTIES_BYTES:
+        raise CorruptError(f"{what} has an LZMA header of {properties_bytes} bytes, not {_LZMA_PROPERTIES_BYTES}")
+    if dictionary_bytes > _LZMA_DICTIONARY_BYTES:
+        raise CorruptError(
+            f"{what} requires {dictionary_bytes} bytes of memory for LZMA; at most {_LZMA_DICTIONARY_BYTES} are given",
+            hint="if you trust it, unpack it with another program, and use `pybench replay FOLDER`",
+        )
+    rest, lc = divmod(properties, 9)
+    pb, lp = divmod(rest, 5)
+    filters = [{"id": lzma.FILTER_LZMA1, "dict_size": dictionary_bytes, "lc": lc, "lp": lp, "pb": pb}]
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters)
+    except lzma.LZMAError as error:
+        raise CorruptError(f"{what} has an LZMA header that cannot be read: {error}") from error
+
+
+class _LzmaMember(io.RawIOBase):
+    """The decompressed bytes of a member."""
+
+    def __init__(self, compressed: IO[bytes], decompressor: lzma.LZMADecompressor) -> None:
+        self._compressed = compressed
+        self._decompressor = decompressor
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._decompressor.eof:
+            more = self._compressed.read(_CHUNK_BYTES) if self._decompressor.needs_input else b""
+            got = self._decompressor.decompress(more, len(buffer))
+            buffer[: len(got)] = got
+            if got or (self._decompressor.needs_input and not more):
+                return len(got)
+        return 0
 
 
 def _shown(name: str) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
 import stat
 import struct
 import tarfile
+import tracemalloc
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,8 @@ from tests.publication.tampering import (
     CAMPAIGN_LAYER,
     forge,
     forge_contents,
+    forge_zip,
+    lzma_member,
     parts_of,
     rewritten_zip,
     special,
@@ -31,6 +36,8 @@ from tests.publication.tampering import (
 )
 
 PLAN = {"plan.yaml": b"name: x\n"}
+SAMPLES = {**PLAN, "runs/a": b"".join(b"%d,%d\n" % (n, n * n) for n in range(30))}
+BOMB_BYTES = 100_000_000
 LISTED = sums.render({"plan.yaml": hashlib.sha256(PLAN["plan.yaml"]).hexdigest()})
 
 
@@ -149,6 +156,15 @@ def test_more_files_than_allowed_are_refused_before_one_is_written(tmp_path: Pat
     _refuses(layout, tmp_path, "20 files; at most 10", Limits(files=10))
 
 
+def test_nothing_that_is_unpacked_can_be_executed(tmp_path: Path, published: Published) -> None:
+    _fetch(published.zip, tmp_path / "from-zip")
+    _fetch(published.layout, tmp_path / "from-layout")
+    for folder in ("from-zip", "from-layout"):
+        files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
+        assert len(files) == len(published.package.digests) + 1
+        assert not [path for path in files if path.stat().st_mode & 0o111]
+
+
 # --- zips ------------------------------------------------------------------------------------------------------------
 
 
@@ -176,9 +192,10 @@ def _member(name: str, mode: int) -> zipfile.ZipInfo:
         (lambda zip_: zip_.writestr("/escaped", "x"), "not in its list"),
         (lambda zip_: zip_.writestr("..\\escaped", "x"), "not in its list"),
         (lambda zip_: zip_.writestr("C:/escaped", "x"), "not in its list"),
+        (lambda zip_: zip_.writestr(zipfile.ZipInfo(""), "x"), "not in its list"),
         (lambda zip_: zip_.writestr("plan.yaml", "x"), "twice"),
         (lambda zip_: zip_.writestr(sums.SUMS, "x"), "twice"),
-        (lambda zip_: zip_.writestr("report/more", "x", zipfile.ZIP_LZMA), "unusual way"),
+        (lambda zip_: zip_.writestr("report/more", "x", zipfile.ZIP_BZIP2), "unusual way"),
     ],
 )
 def test_a_zip_with_anything_but_listed_plain_files_is_refused(
@@ -241,10 +258,134 @@ def test_a_zip_bomb_stops_at_the_limit_whatever_it_declares(tmp_path: Path) -> N
     _refuses(bomb, tmp_path, ".", Limits(bytes=10_000_000))
 
 
-def test_nothing_that_is_unpacked_can_be_executed(tmp_path: Path, published: Published) -> None:
-    _fetch(published.zip, tmp_path / "from-zip")
-    _fetch(published.layout, tmp_path / "from-layout")
-    for folder in ("from-zip", "from-layout"):
-        files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
-        assert len(files) == len(published.package.digests) + 1
-        assert not [path for path in files if path.stat().st_mode & 0o111]
+def test_a_list_bomb_needs_no_memory_whatever_it_declares(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.zip"
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(bomb, "w", method) as archive:
+            archive.writestr(sums.SUMS, bytes(BOMB_BYTES))
+            archive.getinfo(sums.SUMS).file_size = 1000
+        with _at_most(30_000_000):
+            _refuses(bomb, tmp_path, ".")
+
+
+def test_a_zip_with_any_byte_of_its_directory_changed_gives_one_error_or_the_same_files(tmp_path: Path) -> None:
+    good = forge_zip(tmp_path / "good.zip", SAMPLES, {"runs/a": lzma_member(SAMPLES["runs/a"])}).read_bytes()
+    for place in range(good.index(b"PK\1\2"), len(good)):
+        (tmp_path / "bad.zip").write_bytes(_flipped(good, place))
+        _refused_or_equal(tmp_path / "bad.zip", tmp_path)
+
+
+@pytest.mark.parametrize("header", [b"PK\3\4", b"PK\1\2"])
+def test_a_zip_with_a_name_that_is_not_the_utf_8_that_it_says_is_refused(tmp_path: Path, header: bytes) -> None:
+    content = bytearray(forge_zip(tmp_path / "bad.zip", PLAN, {}).read_bytes())
+    content[content.rindex(b"PK\3\4") + 7] |= 0x08  # names are UTF-8
+    content[content.rindex(b"PK\1\2") + 9] |= 0x08
+    content[content.index(b"plan.yaml", content.rindex(header))] = 0xFF
+    (tmp_path / "bad.zip").write_bytes(content)
+    _refuses(tmp_path / "bad.zip", tmp_path, "is not a complete zip file: 'utf-8' codec")
+
+
+# --- LZMA in zips ----------------------------------------------------------------------------------------------------
+
+
+def test_a_zip_is_read_whatever_its_members_are_compressed_with(tmp_path: Path) -> None:
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA):
+        files = {**SAMPLES, "runs/empty": b"", "runs/large": bytes(range(250)) * 10_000}
+        listed = sums.render({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+        with zipfile.ZipFile(tmp_path / "one.zip", "w", method) as archive:
+            for name, content in {**files, sums.SUMS: listed}.items():
+                archive.writestr(name, content)
+        _fetch(tmp_path / "one.zip", tmp_path / str(method))
+        assert {name: (tmp_path / str(method) / name).read_bytes() for name in files} == files
+
+
+def test_lzma_without_a_mark_of_its_end_is_read(tmp_path: Path) -> None:
+    """7-Zip writes it so: the declared size is where it ends."""
+    content = SAMPLES["runs/a"]
+    marked = lzma_member(content)
+    (length,) = (
+        n for n in range(len(marked)) if _decodes_to(marked[:n], content) and not _decodes_to(marked[: n - 1], content)
+    )
+    _fetch(forge_zip(tmp_path / "one.zip", SAMPLES, {"runs/a": marked[:length]}), tmp_path / "out")
+    assert (tmp_path / "out/runs/a").read_bytes() == content
+
+
+@pytest.mark.parametrize("dictionary_bytes", [(64 << 20) + 1, 128 << 20, (1 << 32) - 1])
+def test_a_large_dictionary_is_refused_before_it_is_allocated(tmp_path: Path, dictionary_bytes: int) -> None:
+    bad = _with_dictionary(dictionary_bytes)
+    with _at_most(10_000_000):
+        why = f"bad.zip: 'runs/a' requires {dictionary_bytes} bytes of memory for LZMA; at most 67108864"
+        _refuses(forge_zip(tmp_path / "bad.zip", SAMPLES, {"runs/a": bad}), tmp_path, why)
+
+
+def test_a_dictionary_as_large_as_the_strongest_preset_makes_it_is_read(tmp_path: Path) -> None:
+    _fetch(forge_zip(tmp_path / "one.zip", SAMPLES, {"runs/a": _with_dictionary(64 << 20)}), tmp_path / "out")
+    assert (tmp_path / "out/runs/a").read_bytes() == SAMPLES["runs/a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda good: b"", "'runs/a' is cut off within its LZMA header"),
+        (lambda good: good[:8], "'runs/a' is cut off within its LZMA header"),
+        (lambda good: good[:2] + b"\xff\xff" + good[4:], "LZMA header of 65535 bytes, not 5"),
+        (lambda good: good[:4] + b"\xff" + good[5:], "LZMA header that cannot be read"),
+        (lambda good: good[:9], "ends within runs/a"),
+        (lambda good: good[: len(good) // 2], "ends within runs/a"),
+        (lambda good: good[:9] + b"\xff" * 50, "not a complete zip file: Corrupt input data"),
+        (lambda good: lzma_member(b"y" * len(SAMPLES["runs/a"])), "runs/a does not match the list"),
+    ],
+)
+def test_bad_lzma_is_refused(tmp_path: Path, change: Callable[[bytes], bytes], why: str) -> None:
+    bad = change(lzma_member(SAMPLES["runs/a"]))
+    _refuses(forge_zip(tmp_path / "bad.zip", SAMPLES, {"runs/a": bad}), tmp_path, why)
+
+
+def test_lzma_with_any_byte_changed_gives_one_error_or_the_same_files(tmp_path: Path) -> None:
+    good = lzma_member(SAMPLES["runs/a"])
+    for place in range(len(good)):
+        bad = forge_zip(tmp_path / "bad.zip", SAMPLES, {"runs/a": _flipped(good, place)})
+        _refused_or_equal(bad, tmp_path)
+
+
+def test_an_lzma_bomb_needs_no_memory_whatever_it_declares(tmp_path: Path) -> None:
+    bomb = lzma_member(bytes(BOMB_BYTES))
+    assert len(bomb) < 100_000
+    with _at_most(30_000_000):
+        _refuses(forge_zip(tmp_path / "bad.zip", SAMPLES, {"runs/a": bomb}), tmp_path, "runs/a does not match the list")
+
+
+def _with_dictionary(declared_bytes: int) -> bytes:
+    good = lzma_member(SAMPLES["runs/a"])
+    return good[:5] + struct.pack("<I", declared_bytes) + good[9:]
+
+
+def _decodes_to(member: bytes, content: bytes) -> bool:
+    decompressor = zipfile.LZMADecompressor()
+    return bool(decompressor.decompress(member) == content)
+
+
+def _flipped(content: bytes, place: int) -> bytes:
+    """One byte changed: by its lowest bit, its highest bit, or all of them."""
+    return content[:place] + bytes([content[place] ^ (0x01, 0x80, 0xFF)[place % 3]]) + content[place + 1 :]
+
+
+def _refused_or_equal(place: Path, tmp_path: Path) -> None:
+    try:
+        _fetch(place, tmp_path / "out/target")
+    except CorruptError:
+        assert not (tmp_path / "out").exists()
+    else:
+        assert {name: (tmp_path / "out/target" / name).read_bytes() for name in SAMPLES} == SAMPLES
+        shutil.rmtree(tmp_path / "out")
+
+
+@contextmanager
+def _at_most(limit_bytes: int) -> Iterator[None]:
+    """Nothing within allocates more. The lzma module allocates its dictionary where Python counts it."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < limit_bytes
+    finally:
+        tracemalloc.stop()
