@@ -58,6 +58,7 @@ def build_small(folder: Path, *, blocks: int = 2, missing: int = 0) -> CampaignB
             host = HOST if block % 2 else SHORT_HOST
             run = builder.run(case, block, {"latency_mean_ms": latency + block / 100}, environment=environment(host))
             log = f"loaded /cluster/home/{USER}/nets/net.onnx on {host}\nwritten to /scratch/{USER}/tmp\n"
+            log += "".join(f"step {number}\n" for number in range(600))  # a file that archives compress with LZMA
             write_text(run.file("stderr.log"), log)
             finish_again(run.path)
             write_json(run.claim, {"schema_version": 1, "host": host, "boot_id": "b", "pid": 1})

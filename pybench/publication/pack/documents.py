@@ -271,6 +271,9 @@ the plan, and the report made from them.
 
 Open `report/index.html`. Nothing has to be installed or loaded for it.
 
+A zip compresses the larger files in `runs/` with LZMA, which 7-Zip, Python and `pybench fetch` read. An old `unzip`
+unpacks everything else.
+
 ## Checking it
 
 ```

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The zip of a publication: which files old programs can unpack, and which are compressed with LZMA."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pybench.publication.carry import archive
+from tests.publication.conftest import Published
+
+
+def _methods(zipped: Path) -> dict[str, int]:
+    with zipfile.ZipFile(zipped) as opened:
+        return {member.filename: member.compress_type for member in opened.infolist()}
+
+
+def _archive(published: Published, folder: Path, files: Mapping[str, bytes]) -> Path:
+    """An archive of these files, with an empty list of files."""
+    for name, content in {**files, "SHA256SUMS": b""}.items():
+        (folder / "staged" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "staged" / name).write_bytes(content)
+    package = replace(published.package, folder=folder / "staged", digests=dict.fromkeys(files, ""))
+    archive.write(package, folder / "one.zip")
+    return folder / "one.zip"
+
+
+def test_only_larger_files_of_runs_are_compressed_with_lzma(tmp_path: Path, published: Published) -> None:
+    expected = {
+        "runs/a/iterations.csv": zipfile.ZIP_LZMA,
+        "artefacts/a/model.onnx": zipfile.ZIP_DEFLATED,
+        "report/index.html": zipfile.ZIP_DEFLATED,
+        "plan.yaml": zipfile.ZIP_DEFLATED,
+    }
+    files = dict.fromkeys(expected, b"x" * 4096) | {"runs/a/run.json": b"x" * 4095}
+    methods = _methods(_archive(published, tmp_path, files))
+    assert methods == expected | {"runs/a/run.json": zipfile.ZIP_DEFLATED, "SHA256SUMS": zipfile.ZIP_DEFLATED}
+
+
+def test_both_methods_are_in_the_zip_that_other_tests_fetch_and_attack(published: Published) -> None:
+    assert set(_methods(published.zip).values()) == {zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA}
+
+
+def test_samples_become_smaller_than_with_deflate(tmp_path: Path, published: Published) -> None:
+    samples = b"".join(b"%d,%d\n" % (n * 1_003_009, 5_000_000 + n * n % 9_973) for n in range(20_000))
+    with zipfile.ZipFile(_archive(published, tmp_path, {"runs/a/iterations.csv": samples})) as opened:
+        packed = opened.getinfo("runs/a/iterations.csv").compress_size
+    with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as other:
+        other.writestr("x", samples)
+    assert packed < 0.8 * other.getinfo("x").compress_size
