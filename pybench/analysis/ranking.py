@@ -82,7 +82,7 @@ def _rank(group: Times, alpha: float) -> Ranking:
     common = set.intersection(*(set(times) for times in group.values())) if group else set()
     if not common:
         raise ValueError("cases without a common block cannot be ranked")
-    means = {name: sum(math.log(times[block]) for block in common) for name, times in group.items()}
+    means = {name: math.fsum(math.log(times[block]) for block in common) for name, times in group.items()}
     leader, *others = sorted(means, key=lambda name: (means[name], name))
     rivals = tuple(_against(group, leader, other, common, alpha) for other in others)
     return Ranking(leader, rivals, len(common), alpha)

@@ -198,9 +198,9 @@ def hedges_g(first: Sample, second: Sample) -> float:
     Educ. Stat. 6:107), df by Satterthwaite for that average. A pooled variance would weigh the larger sample more."""
     variances = [float(sample.values.var(ddof=1)) for sample in (first, second)]
     weights = [one**2 / (sample.n - 1) for one, sample in zip(variances, (first, second), strict=True)]
-    freedom = sum(variances) ** 2 / sum(weights)
+    freedom = math.fsum(variances) ** 2 / math.fsum(weights)
     difference = float(first.values.mean() - second.values.mean())
-    return difference / math.sqrt(sum(variances) / 2) * (1 - 3 / (4 * freedom - 1))
+    return difference / math.sqrt(math.fsum(variances) / 2) * (1 - 3 / (4 * freedom - 1))
 
 
 # --- all samples -----------------------------------------------------------------------------------------------------

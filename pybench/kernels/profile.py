@@ -7,6 +7,7 @@ kernels or writes down each of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
@@ -82,7 +83,7 @@ class Profile:
 
 def total_ms(kernels: Iterable[Kernel]) -> float:
     """Time of kernels; one without a time adds nothing."""
-    return sum((kernel.time_ms or 0.0 for kernel in kernels), 0.0)
+    return math.fsum(kernel.time_ms or 0.0 for kernel in kernels)
 
 
 def work_of(profile: Profile, work: Work) -> tuple[Kernel, ...]:
@@ -140,7 +141,7 @@ def mean_profile(profiles: Sequence[Profile]) -> Profile:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    return math.fsum(known) / len(known) if known else None
 
 
 def _fields(kernel: Kernel) -> dict[str, Any]:

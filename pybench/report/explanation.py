@@ -135,7 +135,7 @@ def _rows(explanation: Explanation) -> Iterator[str]:
     if len(rows) <= _COSTLIEST or not costly:
         return
     nodes = ", ".join(row.nodes[0] for row in costly)
-    lost = sum(row.excess_ms for row in costly)
+    lost = math.fsum(row.excess_ms for row in costly)
     yield f"The costliest of {len(rows)} rows, {nodes}, lose {milliseconds(lost)}."
 
 
