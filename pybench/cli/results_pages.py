@@ -136,12 +136,16 @@ def _page(paper: Paper, campaigns: Sequence[PublishedCampaign]) -> str:
 
 def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     analysis = campaign.analysis
-    shown = [found for found in analysis.references if found.reference.source.startswith(paper.name)]
-    verdicts = [
-        _markdown(_with_one_baseline(verdict_table(number, contrast, judged)))
-        for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1)
-        if judged
-    ]
+    published = [found for found in analysis.references if found.reference.source.startswith(paper.name)]
+    shown = [found for found in published if found.ours is not None] or published
+    verdicts: list[str] = []
+    for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
+        measured = [one for one in judged if one.is_measured]
+        if measured:
+            verdicts += [
+                _markdown(_with_one_baseline(verdict_table(number, contrast, measured))),
+                *_left(len(judged) - len(measured), "verdict"),
+            ]
     replayed = f"```\npybench replay {campaign.archive.as_posix()}\n```"
     return [
         f"## {campaign.dataset.plan.name}",
@@ -149,13 +153,21 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         replayed,
         *([_OLDER] if campaign.is_older else []),
         _markdown(_with_one_baseline(_without_source(references_table(shown)))),
-        f"Source: {', '.join(dict.fromkeys(found.reference.source for found in shown))}.",
+        *_left(len(published) - len(shown), "published value"),
+        f"Source: {'; '.join(dict.fromkeys(found.reference.source for found in shown))}.",
         *verdicts,
         "### What differs by construction",
-        _table(("What", "Published", "This campaign"), _differences(campaign, shown)),
+        _table(("What", "Published", "This campaign"), _differences(campaign, published)),
         f"What the plan says of the paper, from [{campaign.ready_path.name}](../../{campaign.ready_path.as_posix()}):",
         f"```yaml\n{_comments(campaign.ready.path.read_text())}\n```",
     ]
+
+
+def _left(count: int, what: str) -> list[str]:
+    """How many rows a table leaves out, because this campaign has no number for them."""
+    if not count:
+        return []
+    return [f"{count} more {what}{'s have' if count > 1 else ' has'} no number here; the archive's report says why."]
 
 
 def _facts(campaign: PublishedCampaign) -> list[tuple[str, str]]:
