@@ -21,7 +21,7 @@ class Library:
 
     name: what plans write before the slash
     package: in `pybench.catalogue.packages`; it is imported only to make artefacts
-    module: where its `names()` and `build(wanted)` are
+    module: where its `names()`, `inputs(wanted)` and `build(wanted)` are
     form: how plans name a model
     kind: what stands behind the slash, in words
     """

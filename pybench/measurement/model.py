@@ -38,7 +38,7 @@ from pybench.measurement.doubts import (
 )
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
-from pybench.models.zoo.feeds import KEY, feeds_from_text
+from pybench.models.zoo.feeds import KEY, ModelInputs, feeds_from_text
 from pybench.precision.audit import Audit
 from pybench.runtimes.device import chosen
 from pybench.runtimes.providers import is_whole
@@ -244,9 +244,12 @@ def _through_program(request: RunRequest, row: Runtime) -> ModelSource:
 
         return read_program(path, chosen(case.device, torch.cuda.is_available(), row.name))
 
-    feeds = feeds_from_text(facts[KEY]).inputs
-    specs = tuple(module_spec(feed.name, feed.shape, feed.below is not None) for feed in feeds)
-    return ModelSource(module, specs, str(case.model), facts)
+    return ModelSource(module, specs_of(feeds_from_text(facts[KEY])), str(case.model), facts)
+
+
+def specs_of(feeds: ModelInputs) -> tuple[TensorSpec, ...]:
+    """The inputs of a library's model."""
+    return tuple(module_spec(feed.name, feed.shape, feed.below is not None) for feed in feeds.inputs)
 
 
 def _through_equations(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:
