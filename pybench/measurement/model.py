@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pybench.case import Case
-from pybench.case.data import trained_here
+from pybench.case.data import has_random_weights
 from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
@@ -140,12 +140,10 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
 
 
 def weight_cautions(case: Case) -> list[Caution]:
-    """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    has_weights = case.runtime_row is None or case.runtime_row.computes_in is None
-    trained = case.names_onnx or case.checkpoint is not None or trained_here(case) is not None or not has_weights
+    """A caution for a model with seeded random weights, where its outputs could be taken seriously."""
     row = case.workload_row
     is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
-    if trained or not is_judged:
+    if not (is_judged and has_random_weights(case)):
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
 
