@@ -82,7 +82,8 @@ def ask_before_runs(
 
 
 def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
-    """Models that their library does not have, that cannot be fed, or that take no images where a case has images.
+    """Models that their library does not have, that cannot be fed, that take no images where a case has images, or
+    shorter sequences than a case has.
 
     Each library is asked once, which takes the seconds of its import. `files`: value of a factor -> absolute path.
     What a worker cannot answer, the making of the model will tell.
@@ -92,9 +93,10 @@ def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Lau
         if case.library is not None:
             model = str(case.model)
             asked = wanted.setdefault(case.library.name, {}).setdefault(
-                model, {"model": model, "config": files.get(model), "of_images": False}
+                model, {"model": model, "config": files.get(model), "of_images": False, "seq_len": 0}
             )
             asked["of_images"] |= case.images is not None
+            asked["seq_len"] = max(asked["seq_len"], case.seq_len)
     wrong = []
     for library, models in wanted.items():
         folders = {Path(one["config"]).parent for one in models.values() if one["config"] is not None}

@@ -99,7 +99,8 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
         return profiles.profile_of(row)(session, case, door.given)
 
     metadata = {**session.metadata, **door.metadata}
-    _check_longest(case, metadata)
+    if KEY in metadata:
+        check_longest(str(case.model), feeds_from_text(metadata[KEY]), case.seq_len)
     return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
@@ -166,11 +167,13 @@ def check_sequence(case: Case) -> None:
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}{more}")
 
 
-def _check_longest(case: Case, metadata: Mapping[str, str]) -> None:
-    """The same for a library's model, which tells it once it is built."""
-    longest = feeds_from_text(metadata[KEY]).longest if KEY in metadata else None
-    if longest is not None and case.seq_len > longest:
-        raise InputError(f"{case.model} has {longest} positions, the case asks for seq_len {case.seq_len}")
+def check_longest(model: str, feeds: ModelInputs, seq_len: int) -> None:
+    """The same for a library's model. Raises InputError."""
+    if feeds.longest is not None and seq_len > feeds.longest:
+        raise InputError(
+            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}",
+            hint=f"use seq_len of at most {feeds.longest}",
+        )
 
 
 def _check_vocabulary(case: Case, vocabulary: int) -> None:

@@ -4,8 +4,8 @@
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model.
-`models`: {models: [{model, config, of_images}]} -> {refused}: what a library does not have, or what cannot be fed.
-With `of_images` that includes models that take no images.
+`models`: {models: [{model, config, of_images, seq_len}]} -> {refused}: what a library does not have, or what cannot be
+fed: at all, with images, or with sequences so long.
 `weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
 In `refused` each one has its index, what is wrong, and a hint.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own. So one file that a
@@ -82,7 +82,7 @@ def _flops(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _models(question: dict[str, Any]) -> dict[str, Any]:
-    from pybench.measurement.model import specs_of
+    from pybench.measurement.model import check_longest, specs_of
     from pybench.measurement.supply import shape_of_images_for
     from pybench.models.zoo.build import inputs_of
 
@@ -90,6 +90,7 @@ def _models(question: dict[str, Any]) -> dict[str, Any]:
         feeds = inputs_of(one["model"], None if one["config"] is None else Path(one["config"]))
         if one["of_images"]:
             shape_of_images_for(one["model"], specs_of(feeds))
+        check_longest(one["model"], feeds, one["seq_len"])
 
     return {"refused": _refused(ask, question["models"])}
 

@@ -76,6 +76,16 @@ def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkey
     assert refusal.reason.stored_code == "no_torchvision"
 
 
+@pytest.mark.process
+@pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
+def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> None:
+    machine = Machine({**FACTS, "transformers": _HERE})
+    cases = [KNOWN.with_factors(model="hf/bert", seq_len=seq_len) for seq_len in (512, 513)]
+    with pytest.raises(RefusedValuesError, match="hf/bert has 512 positions, the case asks for seq_len 513"):
+        machine.open_files(cases, {case.id for case in cases}, {})
+    assert machine.open_files(cases[:1], {cases[0].id}, {}).refused == {}
+
+
 WEIGHTS = Case(
     workload="infer", model="digits-cnn", runtime="torch", device="cpu", checkpoint="mine.pt",
     sources=(("checkpoint", "6" * 64),),

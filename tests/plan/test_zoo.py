@@ -111,6 +111,11 @@ def test_int8_is_made_of_the_exported_file(load: Load) -> None:
         ("hf/bert, checkpoint: synthetic-100", "hf/bert is not trained on synthetic-100"),
         ("hf/bert, checkpoint: ./none.safetensors", "`checkpoint`: no such file: none.safetensors"),
         ("resnet50, checkpoint: ./typeless", "`checkpoint`: typeless is a folder (give the file in it)"),
+        (
+            "timm",
+            "4:30: `model`: timm is a library, and names none of its models (a library's model is timm/NAME,",
+        ),
+        ("hf/", "4:30: `model`: hf is a library, and names none of its models (a library's model is timm/NAME,"),
         ("timmm/resnet50", "a library's model is timm/NAME, torchvision/NAME, hf/TYPE"),
     ],
 )
