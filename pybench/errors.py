@@ -9,6 +9,7 @@
     │   │   └── ScenarioError        2   a scenario, which describes a fleet
     │   ├── PluginError              2   an installed package adds rows that cannot be used
     │   └── InputError               2   a file of the user's (model, tokenizer, corpus, images) is missing or malformed
+    │       └── RefusedValuesError   2   values of a plan that only a library or a runtime could judge
     ├── ClusterError                 1   the batch system refused, or does not answer
     ├── UnknownNameError             1   the catalogue has no row of that name
     ├── UnsupportedError             1   this machine or runtime cannot do that: the run's outcome is `unsupported`
@@ -108,6 +109,30 @@ class ScenarioError(MalformedError):
 
 class InputError(UsageError):
     """A file of the user's is missing, unreadable, malformed, truncated or too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedValue:
+    """A value of a factor that does not name what it should, what is wrong with it, and what to do."""
+
+    factor: str
+    value: str
+    what: str
+    hint: str | None = None
+
+
+class RefusedValuesError(InputError):
+    """Values of a plan that only a library or a runtime could judge. `values` lists them all."""
+
+    def __init__(self, values: Sequence[RefusedValue]) -> None:
+        self.values = tuple(values)
+        alone = self.values[0] if len(self.values) == 1 else None
+        if alone is not None:
+            super().__init__(f"`{alone.factor}`: {alone.what}", hint=alone.hint)
+        else:
+            super().__init__(
+                "\n".join(Problem(one.what, hint=one.hint).render(f"`{one.factor}`") for one in self.values)
+            )
 
 
 class PluginError(UsageError):

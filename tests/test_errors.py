@@ -10,7 +10,7 @@ from typing import Any
 from pybench import errors
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode, caution_from_json
-from pybench.errors import PlanError, Problem, PybenchError
+from pybench.errors import PlanError, Problem, PybenchError, RefusedValue, RefusedValuesError
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
@@ -32,6 +32,15 @@ def test_a_plan_error_lists_all_problems_in_the_order_of_the_file() -> None:
         "plan.yaml:2:5: early (nearest: batch)",
         "plan.yaml:9:1: late",
     ]
+
+
+def test_wrong_values_are_told_with_their_factor_and_hint() -> None:
+    one, other = (
+        RefusedValue("model", "timm/none", "there is none", "see its list"),
+        RefusedValue("checkpoint", "a", "odd"),
+    )
+    assert str(RefusedValuesError([one])) == "`model`: there is none\n  hint: see its list"
+    assert str(RefusedValuesError([one, other])) == "`model`: there is none (see its list)\n`checkpoint`: odd"
 
 
 def test_every_caution_survives_its_stored_form_and_gives_advice() -> None:
@@ -58,6 +67,7 @@ def test_every_error_passes_from_one_process_to_another_whole() -> None:
 
 _GIVEN: dict[str, Any] = {
     "message": "it broke", "hint": "mend it", "file": "plan.yaml", "problems": [Problem("late", 9, 1)],
+    "values": [RefusedValue("model", "timm/none", "timm has no model", "choose another")],
     "distribution": "acme", "what": "adds nothing", "version": "1", "names": ("a",), "kind": "metric",
     "name": "speed", "known": ["spee"], "code": Cause.NO_PACKAGE, "evidence": "exit status",
 }  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,9 @@ class ResolvedPlan:
         fitting = fitting or [case for case in self.cases if name and case.id.startswith(name)]
         if len(fitting) != 1:
             what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
-            raise UsageError(f"{name} {what} of the plan", hint="`pybench expand PLAN` lists cases with their ids")
+            near = [] if fitting else difflib.get_close_matches(name, [case.title() for case in self.cases], 1)
+            hint = f"did you mean `{near[0]}`?" if near else "`pybench expand PLAN` lists cases with their ids"
+            raise UsageError(f"{name} {what} of the plan", hint=hint)
         return fitting[0]
 
 

@@ -43,6 +43,13 @@ def trained_here(case: Case) -> str | None:
     return None if case.model_row is None or is_file else usual_data_of(case)
 
 
+def has_random_weights(case: Case) -> bool:
+    """Whether the case runs a network that nothing has trained. An ONNX file of the user's has weights of its own."""
+    is_solver = case.runtime_row is not None and case.runtime_row.computes_in is not None
+    is_given = case.model is None or case.names_onnx or case.checkpoint is not None
+    return not (is_given or is_solver) and trained_here(case) is None
+
+
 def data_set_of(case: Case) -> DataSet | None:
     """The row of its data; None: images of the user's, or nothing."""
     return DATA_SETS.get(data_of(case) or "")

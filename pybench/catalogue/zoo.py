@@ -21,7 +21,7 @@ class Library:
 
     name: what plans write before the slash
     package: in `pybench.catalogue.packages`; it is imported only to make artefacts
-    module: where its `names()` and `build(wanted)` are
+    module: where its `names()`, `inputs(wanted)` and `build(wanted)` are
     form: how plans name a model
     kind: what stands behind the slash, in words
     """
@@ -63,8 +63,8 @@ def library_of(model: str | None) -> Library | None:
 
 def is_named(model: str) -> bool:
     """Whether a value names a model of a library: a file of that path is written with `./`."""
-    prefix, slash, _ = model.partition("/")
-    return bool(slash) and prefix in LIBRARIES
+    prefix, _, name = model.partition("/")
+    return bool(name) and prefix in LIBRARIES
 
 
 def as_file(path: str) -> str:

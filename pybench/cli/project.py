@@ -37,6 +37,8 @@ def project(
         raise UsageError(
             f"takes a campaign and a scenario, not {len(paths)} paths", hint="pybench project DIR SCENARIO"
         )
+    if paths[-1].is_dir():
+        raise UsageError(f"{paths[-1]} is a folder, not a scenario", hint="pybench project DIR SCENARIO")
     if figure is not None and figure.suffix not in (".svg", ".pdf"):
         raise UsageError(f"{figure} is neither .svg nor .pdf", hint="pybench project SCENARIO --figure query.svg")
     from pybench.dataset import load

@@ -104,7 +104,8 @@ def run(
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
-    machine = Machine.ask(selected, launcher_for(container, engine)).open_files(selected, pending, resolved.files)
+    with source.judged():
+        machine = Machine.ask(selected, launcher_for(container, engine)).open_files(selected, pending, resolved.files)
     if dry_run:
         found = preview(campaign, resolved, selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)

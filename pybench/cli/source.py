@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pybench import runner
@@ -14,17 +15,38 @@ from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, re
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import factors_of
 from pybench.cli.show import say
-from pybench.errors import UsageError
+from pybench.document import Place
+from pybench.errors import PlanError, RefusedValuesError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is to be run. `text`: of the plan that was given; None where it was a campaign's directory, whose own plan
-    stays as it is."""
+    """What is to be run.
+
+    text: of the plan that was given; None where it was a campaign's directory, whose own plan stays as it is
+    file: the plan that was given
+    places: (factor, value) -> where that plan names a model or file
+    """
 
     campaign: CampaignDirectory
     plan: ResolvedPlan
-    text: str | None
+    text: str | None = None
+    file: str = ""
+    places: Mapping[tuple[str, str], Place] = field(default_factory=dict)
+
+    @contextmanager
+    def judged(self) -> Iterator[None]:
+        """Values that are found wrong inside become errors of the plan, each with its place."""
+        try:
+            yield
+        except RefusedValuesError as error:
+            if self.text is None:
+                raise
+            problems = [
+                self.places[one.factor, one.value].problem(f"`{one.factor}`: {one.what}", one.hint)
+                for one in error.values
+            ]
+            raise PlanError(self.file, problems) from error
 
 
 def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
@@ -36,12 +58,13 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
-        return Source(campaign, read_resolved_plan(campaign), None)
+        return Source(campaign, read_resolved_plan(campaign))
     from pybench.plan import expand, load_plan, resolve
 
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)
     resolved = parse_resolved_plan(resolve(plan, expand(plan)))
-    return Source(CampaignDirectory(out or layout.RESULTS / resolved.name), resolved, path.read_text(encoding="utf-8"))
+    campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
+    return Source(campaign, resolved, path.read_text(encoding="utf-8"), str(path), plan.places)
 
 
 def open_source(source: Source) -> None:

@@ -3,6 +3,7 @@
 
 A field is made by `text`, `texts`, `variables`, `choice`, `whole`, `number`, `truth`, `table`, `tables` or `made`,
 which say what its key takes. A key that is absent or null takes the field's default; without one the key is required.
+Any other field is no key of the file.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Never, TypeGuard, TypeVar, cast
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Never, TypeGuard, TypeVar, cast
 
 from pybench.document.tree import Node, Plain
 from pybench.errors import Problem
@@ -193,7 +194,7 @@ def _values(
         what = f"`{called}` takes a mapping" if called else "takes a mapping, as in `key: value`"
         problems.append(node.place.problem(f"{what}; not {_shown(node)}"))
         return {}
-    known = {one.name: one for one in fields(kind)}
+    known = {one.name: one for one in _keys(kind)}
     prefix = f"{called}." if called else ""
     for key in node.children:
         if key not in known:
@@ -208,6 +209,11 @@ def _values(
         for key, child in given.items()
         if key in known
     }
+
+
+def _keys(kind: type[DataclassInstance]) -> list[Field[Any]]:
+    """The fields that keys of the file fill."""
+    return [one for one in fields(kind) if _READ in one.metadata]
 
 
 def _checked(node: Node, key: str, problems: list[Problem], read: _Read[ValueT]) -> ValueT | None:
@@ -234,13 +240,13 @@ def _text(form: Form | None, value: Plain) -> str:
 
 def _hint(key: str, kind: type[DataclassInstance], root: type[DataclassInstance] | None) -> str:
     """The nearest key of this mapping, or the mapping that has this key."""
-    names = [one.name for one in fields(kind)]
+    names = [one.name for one in _keys(kind)]
     given = key.lower().replace("-", "_")
     close = difflib.get_close_matches(given, names, 1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"
-    inner = {one.name: one.metadata.get(_TABLE) for one in fields(root)} if root is not None else {}
-    owners = [name for name, of in inner.items() if of is not None and given in {one.name for one in fields(of)}]
+    inner = {one.name: one.metadata.get(_TABLE) for one in _keys(root)} if root is not None else {}
+    owners = [name for name, of in inner.items() if of is not None and given in {one.name for one in _keys(of)}]
     return f"write it in `{owners[0]}`" if owners else f"valid keys here: {', '.join(names)}"
 
 

@@ -51,6 +51,8 @@ class FileKind:
     error: type[MalformedError]
 
 
+# Key that only one kind of file has -> that kind, and what takes such a file.
+_TELLING = {"matrix": ("plan", "`pybench run` takes it"), "query": ("scenario", "`pybench project` takes it")}
 A_PLAN = FileKind("plan", "`pybench init` writes a first plan", PlanError)
 
 
@@ -166,7 +168,10 @@ def parse_text(
     """
     composer = _Composer(text, override, kind)
     try:
-        return composer.compose(), tuple(composer.problems)
+        root = composer.compose()
+        if override is None:
+            _refuse_other_kind(root, kind)
+        return root, tuple(composer.problems)
     except (YAMLError, ValueError) as error:
         raise kind.error(file, [*composer.problems, _syntax_problem(error, text, override)]) from error
     except _Refused as refused:
@@ -255,6 +260,14 @@ class _Refused(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.what)
         self.problem = problem
+
+
+def _refuse_other_kind(root: Node, kind: FileKind) -> None:
+    """One problem in place of one for each key that the other kind has."""
+    told = dict(_TELLING[key] for key in root.children or () if key in _TELLING)
+    if told and kind.name not in told:
+        (name, hint), *_ = told.items()
+        raise _Refused(Place(None, None).problem(f"is a {name}, not a {kind.name}", hint))
 
 
 class _Composer:

@@ -9,11 +9,11 @@ from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import RefusedValue, RefusedValuesError, UnsupportedError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
-from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights
+from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights, refused_value
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
 from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported
@@ -49,19 +49,21 @@ class Machine:
     def open_files(self, cases: Sequence[Case], pending: Collection[str], files: Mapping[str, str]) -> Self:
         """This machine after its runtimes were asked for the users' ONNX files of these cases.
 
-        Libraries were asked for the names of their models, too. Of the cases only the pending ones (their ids) were
-        asked for. `files`: value of a factor -> absolute path.
+        Libraries were asked for their models, too. Of the cases only the pending ones (their ids) were asked for.
+        `files`: value of a factor -> absolute path.
 
-        Raises InputError for a broken file, for a model that its library does not have, for weights that do not fit,
-        and where every case that could run is refused."""
+        Raises RefusedValuesError for a broken file, for models that their library does not have or that cannot be fed,
+        and for weights that do not fit. It is also raised where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
         asked = [case for case in runnable if case.id in pending]
-        ask_libraries(asked, self.launcher)
-        ask_weights(asked, files, self.launcher)
+        wrong = ask_libraries(asked, files, self.launcher)
+        unknown = {one.value for one in wrong}
+        wrong += ask_weights([case for case in asked if case.model not in unknown], files, self.launcher)
+        if wrong:
+            raise RefusedValuesError(wrong)
         refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
-            first = next(iter(refused.values()))
-            raise InputError(first.message, hint=first.hint)
+            raise RefusedValuesError(_first_of_each(runnable, refused, files))
         return replace(self, refused=refused)
 
     def unsupported(self, case: Case) -> UnsupportedError | None:
@@ -89,3 +91,14 @@ class Machine:
     ) -> CampaignEstimate:
         """How long so many runs of these cases take and how much they write (see `pybench.machine.estimate`)."""
         return estimate(runs, artefacts, self.facts, known_s)
+
+
+def _first_of_each(
+    cases: Sequence[Case], refused: Mapping[str, UnsupportedError], files: Mapping[str, str]
+) -> list[RefusedValue]:
+    """For each file what the first runtime says of it that refuses it."""
+    found: dict[str, RefusedValue] = {}
+    for case in cases:
+        error, model = refused[case.id], str(case.model)
+        found.setdefault(model, refused_value("model", model, error.message, error.hint, files))
+    return list(found.values())

@@ -8,15 +8,14 @@ own. An engine is not built for the question: that takes longer than most people
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pybench.case import Case, case_to_json
 from pybench.catalogue.runtimes import RUNTIMES, opening
-from pybench.catalogue.zoo import is_named, name_in
-from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError, UnsupportedError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import NOTHING, ask_worker
 from pybench.machine.facts import ask, needed_facts
@@ -66,8 +65,8 @@ def ask_before_runs(
 ) -> dict[str, UnsupportedError]:
     """Case's id -> why its runtime does not take its ONNX file here: one question for each file, runtime and provider.
 
-    `files`: value of a factor -> absolute path. Raises InputError for a broken file. What a worker cannot answer, the
-    runs will tell.
+    `files`: value of a factor -> absolute path. Raises RefusedValuesError for a broken file. The runs will tell what a
+    worker cannot answer.
     """
     refused: dict[str, UnsupportedError] = {}
     asked: dict[tuple[str | None, ...], UnsupportedError | None] = {}
@@ -76,31 +75,39 @@ def ask_before_runs(
             continue
         question = (case.model, case.runtime, case.provider, case.device)
         if question not in asked:
-            asked[question] = _refusal(case, Path(files[str(case.model)]), launcher)
+            asked[question] = _refusal(case, files, launcher)
         if (refusal := asked[question]) is not None:
             refused[case.id] = refusal
     return refused
 
 
-def ask_libraries(cases: Sequence[Case], launcher: Launcher = LOCAL) -> None:
-    """Raises InputError for a model that its library does not have. Each library is asked once, which takes the seconds
-    of its import; what a worker cannot answer, the making of the model will tell."""
-    wanted: dict[str, dict[str, None]] = {}
+def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
+    """Models that their library does not have, that cannot be fed, that take no images where a case has images, or
+    shorter sequences than a case has.
+
+    Each library is asked once, which takes the seconds of its import. `files`: value of a factor -> absolute path.
+    What a worker cannot answer, the making of the model will tell.
+    """
+    wanted: dict[str, dict[str, dict[str, Any]]] = {}
     for case in cases:
-        if case.library is not None and is_named(str(case.model)):
-            wanted.setdefault(case.library.name, {})[name_in(str(case.model))] = None
-    for library, names in wanted.items():
-        question = {"job": "names", "library": library, "names": list(names)}
-        try:
-            _ask(question, f"the names of {library}", launcher)
-        except InputError:
-            raise
-        except PybenchError:
-            continue
+        if case.library is not None:
+            model = str(case.model)
+            asked = wanted.setdefault(case.library.name, {}).setdefault(
+                model, {"model": model, "config": files.get(model), "of_images": False, "seq_len": 0}
+            )
+            asked["of_images"] |= case.images is not None
+            asked["seq_len"] = max(asked["seq_len"], case.seq_len)
+    wrong = []
+    for library, models in wanted.items():
+        folders = {Path(one["config"]).parent for one in models.values() if one["config"] is not None}
+        question = {"job": "models", "models": list(models.values())}
+        for index, what, hint in _refused(question, f"models of {library}", launcher, folders):
+            wrong.append(refused_value("model", list(models)[index], what, hint, files))
+    return wrong
 
 
-def ask_weights(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> None:
-    """Raises InputError for weights that do not fit their model, by their names and shapes: one question for all.
+def ask_weights(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
+    """Weights that do not fit their model, by their names and shapes: one question for all.
 
     `files`: value of a factor -> absolute path. What a worker cannot answer, the making of the model will tell.
     """
@@ -110,18 +117,31 @@ def ask_weights(cases: Sequence[Case], files: Mapping[str, str], launcher: Launc
         if case.names_file("checkpoint") and not case.names_onnx
     }
     if not wanted:
-        return
+        return []
     paths = [files[str(case.checkpoint)] for case in wanted.values()]
     configs = {str(case.model): files[str(case.model)] for case in wanted.values() if case.names_file("model")}
     cases_json = [case_to_json(case) for case in wanted.values()]
     question = {"job": "weights", "cases": cases_json, "paths": paths, "configs": configs}
     folders = {Path(path).parent for path in (*paths, *configs.values())}
+    named = [str(case.checkpoint) for case in wanted.values()]
+    refused = _refused(question, "whether weights fit", launcher, folders)
+    return [refused_value("checkpoint", named[index], what, hint, files) for index, what, hint in refused]
+
+
+def refused_value(factor: str, value: str, what: str, hint: str | None, files: Mapping[str, str]) -> RefusedValue:
+    """With paths as the plan writes them."""
+    return RefusedValue(factor, value, what.replace(files.get(value, value), value), hint)
+
+
+def _refused(
+    question: Mapping[str, Any], what: str, launcher: Launcher, folders: Collection[Path]
+) -> list[tuple[int, str, str | None]]:
+    """Index, fault and hint of what a worker refuses; nothing where it cannot answer."""
     try:
-        _ask(question, "whether weights fit", launcher, FileAccess(reads=tuple(sorted(folders))))
-    except InputError:
-        raise
+        found = _ask(question, what, launcher, FileAccess(reads=tuple(sorted(folders))))["refused"]
     except PybenchError:
-        return
+        return []
+    return [(one["index"], one["what"], one["hint"]) for one in found]
 
 
 def _opens_at_once(case: Case) -> bool:
@@ -131,12 +151,13 @@ def _opens_at_once(case: Case) -> bool:
     return row is not None and row.opens == "onnx" and case.names_onnx and not (backend and backend.builds)
 
 
-def _refusal(case: Case, path: Path, launcher: Launcher) -> UnsupportedError | None:
+def _refusal(case: Case, files: Mapping[str, str], launcher: Launcher) -> UnsupportedError | None:
+    model, path = str(case.model), Path(files[str(case.model)])
     question = {"job": "open", "path": str(path), "case": case_to_json(replace(case, precision=AS_IT_IS))}
     try:
         _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path.parent,)))
-    except InputError:
-        raise
+    except InputError as error:
+        raise RefusedValuesError([refused_value("model", model, error.message, error.hint, files)]) from error
     except UnsupportedError as error:
         return error
     except PybenchError:

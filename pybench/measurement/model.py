@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pybench.case import Case
-from pybench.case.data import trained_here
+from pybench.case.data import has_random_weights
 from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
@@ -38,7 +38,7 @@ from pybench.measurement.doubts import (
 )
 from pybench.measurement.profiles import add_profile
 from pybench.measurement.result import Result, RunRequest, Validity
-from pybench.models.zoo.feeds import KEY, feeds_from_text
+from pybench.models.zoo.feeds import KEY, ModelInputs, feeds_from_text
 from pybench.precision.audit import Audit
 from pybench.runtimes.device import chosen
 from pybench.runtimes.providers import is_whole
@@ -99,7 +99,8 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
         return profiles.profile_of(row)(session, case, door.given)
 
     metadata = {**session.metadata, **door.metadata}
-    _check_longest(case, metadata)
+    if KEY in metadata:
+        check_longest(str(case.model), feeds_from_text(metadata[KEY]), case.seq_len)
     return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
@@ -140,12 +141,10 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
 
 
 def weight_cautions(case: Case) -> list[Caution]:
-    """A caution for a built-in model with seeded random weights, where its outputs could be taken seriously."""
-    has_weights = case.runtime_row is None or case.runtime_row.computes_in is None
-    trained = case.names_onnx or case.checkpoint is not None or trained_here(case) is not None or not has_weights
+    """A caution for a model with seeded random weights, where its outputs could be taken seriously."""
     row = case.workload_row
     is_judged = row.judges_images or case.catalogue.judge_of(row) is not None or is_compared(case)
-    if trained or not is_judged:
+    if not (is_judged and has_random_weights(case)):
         return []
     return [Caution(CautionCode.UNTRAINED_WEIGHTS, f"{case.model} without a checkpoint")]
 
@@ -168,11 +167,13 @@ def check_sequence(case: Case) -> None:
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}{more}")
 
 
-def _check_longest(case: Case, metadata: Mapping[str, str]) -> None:
-    """The same for a library's model, which tells it once it is built."""
-    longest = feeds_from_text(metadata[KEY]).longest if KEY in metadata else None
-    if longest is not None and case.seq_len > longest:
-        raise InputError(f"{case.model} has {longest} positions, the case asks for seq_len {case.seq_len}")
+def check_longest(model: str, feeds: ModelInputs, seq_len: int) -> None:
+    """The same for a library's model. Raises InputError."""
+    if feeds.longest is not None and seq_len > feeds.longest:
+        raise InputError(
+            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}",
+            hint=f"use seq_len of at most {feeds.longest}",
+        )
 
 
 def _check_vocabulary(case: Case, vocabulary: int) -> None:
@@ -244,9 +245,12 @@ def _through_program(request: RunRequest, row: Runtime) -> ModelSource:
 
         return read_program(path, chosen(case.device, torch.cuda.is_available(), row.name))
 
-    feeds = feeds_from_text(facts[KEY]).inputs
-    specs = tuple(module_spec(feed.name, feed.shape, feed.below is not None) for feed in feeds)
-    return ModelSource(module, specs, str(case.model), facts)
+    return ModelSource(module, specs_of(feeds_from_text(facts[KEY])), str(case.model), facts)
+
+
+def specs_of(feeds: ModelInputs) -> tuple[TensorSpec, ...]:
+    """The inputs of a library's model."""
+    return tuple(module_spec(feed.name, feed.shape, feed.below is not None) for feed in feeds.inputs)
 
 
 def _through_equations(request: RunRequest, row: Runtime, vocabulary: int) -> ModelSource:

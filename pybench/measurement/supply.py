@@ -112,8 +112,13 @@ def image_shape(opened: OpenedModel) -> Shape:
     if opened.row is not None and opened.row.takes_images:
         channels, height, width = opened.row.shape
         return channels, height, width
-    with refused(opened.name):
-        return shape_of_images([spec.value for spec in opened.session.inputs])
+    return shape_of_images_for(opened.name, opened.session.inputs)
+
+
+def shape_of_images_for(model: str, specs: Sequence[TensorSpec]) -> Shape:
+    """The same of a model without a row, by its inputs."""
+    with refused(model):
+        return shape_of_images([spec.value for spec in specs])
 
 
 def _images(request: RunRequest, opened: OpenedModel) -> Supply:

@@ -207,8 +207,8 @@ def image_shape(inputs: Sequence[Value]) -> tuple[int, int, int]:
     if len(inputs) != 1 or len(shape) != 4 or len(sizes) != 3 or not inputs[0].element.startswith("float"):
         taken = ", ".join(f"{value.name} {list(value.shape or ())} {value.element}" for value in inputs)
         raise Misfit(
-            f"it takes {taken}, not images",
-            "accuracy needs one float input [batch, channels, height, width], free in its batch at most",
+            f"it takes {taken}, not images of [batch, channels, height, width]",
+            "give a model with one float input of that shape, free in its batch at most",
         )
     channels, height, width = sizes
     return channels, height, width

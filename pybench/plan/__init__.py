@@ -23,7 +23,7 @@ from pybench.case.factors import FACTORS, factors_of
 from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.installed import Installed, installed
 from pybench.catalogue.protocols import with_house
-from pybench.document import Node, read_document
+from pybench.document import Node, Place, read_document
 from pybench.errors import PlanError, Problem
 from pybench.plan.cases import CaseBuilder
 from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
@@ -44,9 +44,13 @@ __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A plan without fault. `cases`: each once, in the plan's order. `files`: value of a factor -> the user's file.
+    """A plan without fault.
 
-    `source_sha256` is of the file as it is; `overrides` are the `--set` that changed its meaning.
+    source_sha256: of the file as it is
+    overrides: the `--set` that changed its meaning
+    cases: each once, in the plan's order
+    files: value of a factor -> the user's file
+    places: (factor, value) -> where a model or file is named first
     """
 
     path: Path
@@ -62,6 +66,7 @@ class Plan:
     protocols: tuple[str, ...]
     curves: tuple[PlannedCurve, ...]
     files: Mapping[str, UserFile]
+    places: Mapping[tuple[str, str], Place]
 
 
 def load_plan(
@@ -118,6 +123,7 @@ def load_plan(
         protocols=with_house(shaped.plan.protocol),
         curves=shaped.plan.curves,
         files=_files_of(cases, files),
+        places=builder.places,
     )
 
 

@@ -22,7 +22,7 @@ from pybench.catalogue.precisions import PRECISIONS, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
-from pybench.document import Node
+from pybench.document import Node, Place
 from pybench.errors import Problem
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
@@ -39,7 +39,7 @@ _KINDS = {"language": "a language model", "image": "an image model"}
 
 @dataclass(slots=True)
 class CaseBuilder:
-    """Turns cells into cases and remembers what was wrong and which defaults were of use."""
+    """Turns cells into cases and remembers what was wrong, which defaults were of use, and where files are named."""
 
     root: Node
     defaults: Cell
@@ -47,6 +47,7 @@ class CaseBuilder:
     catalogue: Catalogue = BUILT_IN
     problems: list[Problem] = field(default_factory=list)
     used_defaults: set[str] = field(default_factory=set)
+    places: dict[tuple[str, str], Place] = field(default_factory=dict)
 
     def build(self, cells: Iterable[Cell], entry: int, damaged: bool) -> list[Case]:
         """The cases of an entry's cells. `damaged`: parts of it were unreadable, so nothing is said to be missing."""
@@ -65,6 +66,7 @@ class CaseBuilder:
                     key = _key(setting.path)
                     idle[key] = idle.get(key, True) and name in resting
             built.append(_at_rest(case, resting))
+            self._remember(settings)
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
             rule = factors_of(self.catalogue)[name].idle
@@ -384,6 +386,12 @@ class CaseBuilder:
         except FileProblem as problem:
             self._say(setting.path, problem.what, problem.hint)
             return None
+
+    def _remember(self, settings: dict[str, Setting]) -> None:
+        """Where models and files are named first: what is wrong with them may show on a machine only."""
+        for name, setting in settings.items():
+            if name in FACTORS and FACTORS[name].kind == "file" and setting.value is not None:
+                self.places.setdefault((name, str(setting.value)), self.root.at(setting.path).place)
 
     def _say(self, path: Path, what: str, hint: str | None = None, at_key: bool = False) -> None:
         place = self.root.key_place(_key(path)) if at_key else self.root.at(path).place

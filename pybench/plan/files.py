@@ -27,7 +27,7 @@ from typing import Any
 from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
-from pybench.catalogue.zoo import CONFIG, FORMS
+from pybench.catalogue.zoo import CONFIG, FORMS, LIBRARIES
 from pybench.errors import InputError
 from pybench.image_files.layout import layout_of
 from pybench.image_files.tree import check_tree, is_picture
@@ -158,12 +158,15 @@ def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
 def _absent(kind: Factor, value: str, folder: Path) -> FileProblem:
     """What is said of a value that is neither a name nor a file. A bare word may be a name that a package adds."""
     relative = f"paths are relative to the plan's folder, {folder}"
+    of_library = f"a library's model is {', '.join(FORMS)}; {relative}"
+    if kind.name == "model" and value in LIBRARIES:
+        return FileProblem(f"`model`: {value} is a library, and names none of its models", of_library)
     if kind.rows is not None and not Path(value).suffix and Path(value).name == value:
         what = f"`{kind.name}`: no {kind.name} and no file is called {value}; built-in: {', '.join(kind.choices)}"
         return FileProblem(what, f"{nearest_row(kind, value)}; {relative}")
     names = f"; built-in: {', '.join(kind.choices)}" if kind.choices else ""
     if kind.name == "model" and not Path(value).suffix:
-        return FileProblem(f"`model`: no such file: {value}", f"a library's model is {', '.join(FORMS)}; {relative}")
+        return FileProblem(f"`model`: no such file: {value}", of_library)
     return FileProblem(f"`{kind.name}`: no such file: {value}{names}", nearest(value, kind.choices) or relative)
 
 

@@ -125,6 +125,9 @@ class _Parser:
         token = self._take()
         if token is None or token.is_sign:
             raise self._error(token, f"expected a value of `{factor.name}`")
+        if not token.is_quoted and token.text[0] in "([":
+            hint = f"separate values by |, as in `{factor.name} in A|B`"
+            raise self._error(token, f"expected a value of `{factor.name}`, not a list in brackets", hint)
         try:
             return check_value(factor, token.text if token.is_quoted else core_scalar(token.text))
         except ValueProblem as problem:

@@ -9,6 +9,7 @@ from pybench.case import Case
 from pybench.case.factor import Factor
 from pybench.case.factors import factors_of, is_idle
 from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.models import Model
 from pybench.catalogue.workloads import FactorGroup
 from pybench.catalogue.zoo import library_of
 from pybench.plan.values import PSEUDO_FACTORS
@@ -58,7 +59,7 @@ def misplaced(name: str, workload: str | None, model: str | None, catalogue: Cat
     if group in _OF_BUILT_IN and row is None:
         return f"`{name}` has no meaning for an ONNX file of your own: its inputs have the sizes of the file"
     if group in _OF_SHAPED and (row is None or name not in row.shaped_by):
-        return f"`{name}` has no meaning for {model}: it shapes the layers of {_shaped_by(name, catalogue)}"
+        return f"`{name}` has no meaning for {model}: it shapes the layers of {', '.join(_shaped_by(name, catalogue))}"
     if group in _OF_BLOCKS and row is not None and not row.takes_text:
         return f"`{name}` has no meaning for {model}: its blocks keep what they compute"
     return None
@@ -70,10 +71,13 @@ def where_it_applies(name: str, catalogue: Catalogue) -> str:
     of = " of language models" if factor.group in _OF_TOKENS else ""
     of = " of language models" if factor.group in _OF_BLOCKS else of
     of = " of image models" if factor.group in _OF_IMAGES else of
-    of = f" of {_shaped_by(name, catalogue)}" if factor.group in _OF_SHAPED else of
-    return f"it applies to {', '.join(factor.workloads(catalogue))}{of}"
+    workloads = factor.workloads(catalogue)
+    if factor.group in _OF_SHAPED:
+        shaped, of = _shaped_by(name, catalogue), f" of {', '.join(_shaped_by(name, catalogue))}"
+        workloads = tuple(each for each in workloads if any(map(catalogue.workloads[each].accepts, shaped.values())))
+    return f"it applies to {', '.join(workloads)}{of}"
 
 
-def _shaped_by(name: str, catalogue: Catalogue) -> str:
+def _shaped_by(name: str, catalogue: Catalogue) -> dict[str, Model]:
     """The models whose layers follow a factor."""
-    return ", ".join(model.name for model in catalogue.models.values() if name in model.shaped_by)
+    return {model.name: model for model in catalogue.models.values() if name in model.shaped_by}

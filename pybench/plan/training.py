@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be trained, whatever the machine: batches that have no equal parts, norms without a spread."""
+"""What cannot be trained, whatever the machine: batches that have no equal parts, norms without a spread.
+
+And what nothing has trained, although its outputs are to be scored.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pybench.case import Case
-from pybench.case.data import trained_here
-from pybench.catalogue.data_sets import DATA_SETS
+from pybench.case.data import has_random_weights, trained_here
+from pybench.catalogue.data_sets import DATA_SETS, SYNTHETIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Untrainable:
 def untrainable(case: Case) -> Untrainable | None:
     """What does not fit in a case that trains, or whose weights are trained beforehand; None: all does."""
     if not case.workload_row.uses("training"):
-        return _of_weights(case)
+        return _of_weights(case) or _of_scores(case)
     return _of_parts(case) or _of_norms(case) or _of_weights(case)
 
 
@@ -34,6 +37,21 @@ def _of_weights(case: Case) -> Untrainable | None:
     others = " or ".join(name for name, row in DATA_SETS.items() if case.trained_in in row.trains_in)
     what = f"weights that are trained on {trained_on} are not trained in {case.trained_in}"
     return Untrainable("trained_in", what, f"leave `trained_in` out; what is trained on {others} takes it")
+
+
+def _of_scores(case: Case) -> Untrainable | None:
+    """Random weights get no score: it would depend on the seed alone, and so would its loss in a lower precision. How
+    far a precision moves the outputs is measured by `infer`, whatever the weights."""
+    if not (case.workload_row.by_task and has_random_weights(case)):
+        return None
+    row = case.model_row
+    trains = row is not None and row.images_to_train is not None
+    return Untrainable(
+        "checkpoint",
+        f"workload {case.workload} needs trained weights, and those of {case.model} are random",
+        f"use `checkpoint: {SYNTHETIC}`, which trains it, or a file of weights" if trains else
+        "give `checkpoint` weights of this model",
+    )  # fmt: skip
 
 
 def _of_parts(case: Case) -> Untrainable | None:

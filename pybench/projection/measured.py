@@ -7,13 +7,18 @@ A scenario adds the rest of the node as a share of what it calls processors, so 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pybench.analysis.estimate import Estimate
+from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
-from pybench.errors import UsageError
+from pybench.errors import ScenarioError, UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
 from pybench.projection.scenario import FleetScenario, Measured
+
+if TYPE_CHECKING:
+    from pybench.analysis.cases import CaseFinding
 
 PARTS: Mapping[str, str] = {
     "gpu_energy_j": "the GPUs",
@@ -30,49 +35,91 @@ def part_of(metric: Metric) -> str | None:
 
 
 def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distribution]:
-    """Each input's distribution, by the names of `INPUTS`. Raises UsageError for what the campaign does not tell, and
-    for joules of two parts."""
-    resolved = {}
-    _refuse_two_parts(scenario)
-    for name, assumption in scenario.inputs.items():
-        if assumption.distribution is not None:
-            resolved[name] = assumption.distribution
-        elif assumption.measured is not None:
-            resolved[name] = _measured(name, assumption.measured, dataset)
-    return resolved
+    """Each input's distribution, by the names of `INPUTS`.
+
+    Raises ScenarioError for everything that the campaign does not tell, each with its place, and for joules of two
+    parts; UsageError where inputs are measured and there is no campaign.
+    """
+    assumed = scenario.inputs
+    asked = {name: each.measured for name, each in assumed.items() if each.measured is not None}
+    _refuse_two_parts(asked, scenario.file)
+    given = {name: each.distribution for name, each in assumed.items() if each.distribution is not None}
+    return given | (_measured(asked, dataset, scenario.file) if asked else {})
 
 
-def _measured(name: str, asked: Measured, dataset: Dataset | None) -> Distribution:
+def _measured(asked: Mapping[str, Measured], dataset: Dataset | None, file: str) -> dict[str, Distribution]:
     from pybench.analysis.cases import describe_cases
     from pybench.analysis.measurements import collect
     from pybench.analysis.units import collect_units
 
     if dataset is None:
-        raise UsageError(f"{name} is measured, and no campaign is given", hint="pybench project DIR SCENARIO")
-    case = dataset.plan.named(asked.case)
-    metrics = case.catalogue.metrics
+        raise UsageError(
+            f"{next(iter(asked))} is measured, and no campaign is given", hint="pybench project DIR SCENARIO"
+        )
+    measurements = collect(dataset)
+    findings = {one.case.id: one for one in describe_cases(dataset, measurements, collect_units(dataset, measurements))}
+    told: dict[str, Distribution] = {}
+    problems = []
+    for name, one in asked.items():
+        try:
+            told[name] = _told(findings, one, dataset)
+        except UsageError as error:
+            problems.append(one.place.problem(f"`{name}`: {error.message}", error.hint))
+    if problems:
+        raise ScenarioError(file, problems)
+    return told
+
+
+def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset) -> Distribution:
+    """What the campaign says of one input. Raises UsageError where it says nothing."""
+    finding = findings[dataset.plan.named(asked.case).id]
+    metrics = finding.case.catalogue.metrics
     fitting = [row.name for row in metrics.values() if part_of(row)]
     if asked.metric not in fitting:
         raise UsageError(
-            f"{name}: {asked.metric} is no energy of a token, idle power included", hint=f"one of {', '.join(fitting)}"
+            f"{asked.metric} is no energy of a token, idle power included", hint=f"one of {', '.join(fitting)}"
         )
-    measurements = collect(dataset)
-    findings = describe_cases(dataset, measurements, collect_units(dataset, measurements))
-    found = next(finding for finding in findings if finding.case.id == case.id).metrics.get(asked.metric)
+    found = finding.metrics.get(asked.metric)
     if found is None or found.estimate is None:
-        why = measurements.why_empty(case.id, asked.metric) if found is None else found.why_none
-        hint = "name a case that has it, or write the number in the scenario"
-        raise UsageError(f"{name}: {case.title()} has no {asked.metric}: {why}", hint=hint)
+        known = [name for name, one in finding.metrics.items() if name in fitting and one.estimate is not None]
+        instead = f"use {' or '.join(known)} of this case" if known else "name a case that has it"
+        raise UsageError(
+            f"{finding.case.title()} has no {asked.metric}: {_why_none(finding, metrics[asked.metric])}",
+            hint=f"{instead}, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
+        )
     return _distribution(found.estimate, found.absolute_95)
 
 
-def _refuse_two_parts(scenario: FleetScenario) -> None:
+def _why_none(finding: CaseFinding, metric: Metric) -> str:
+    """Why a case has no value of a metric: what its runs say of it, else what they are."""
+    found = finding.metrics.get(metric.name)
+    if found is not None and found.why_none is not None:
+        return found.why_none
+    if not finding.outcomes:
+        return "it has no finished run"
+    if "ok" not in finding.outcomes:
+        (outcome, why), _ = max(finding.failures.items(), key=lambda failure: failure[1])
+        return f"{outcome}: {why}"
+    possible = metrics_of(finding.case)
+    if metric.name not in possible:
+        rows = (row for name, row in finding.case.catalogue.metrics.items() if name in possible)
+        others = " and ".join(row.name for row in rows if part_of(row) and row.of == metric.of)
+        return f"workload {finding.case.workload} measures {others or 'no energy of a token'}"
+    if finding.devices == {"cpu"} and metric.of == "gpu_energy_j":
+        return "its runs used the CPU and no GPU"
+    if metric.of == "module_energy_j":
+        return "its machine has no power rails that make up a module"
+    return "not measured"
+
+
+def _refuse_two_parts(asked: Mapping[str, Measured], file: str) -> None:
     """A metric without a row is refused when its case is known."""
-    asked = {name: each.measured.metric for name, each in scenario.inputs.items() if each.measured is not None}
-    parts = {name: part_of(METRICS[metric]) for name, metric in asked.items() if metric in METRICS}
+    parts = {name: part_of(METRICS[one.metric]) for name, one in asked.items() if one.metric in METRICS}
     told = [f"{name} is of {part}" for name, part in parts.items() if part is not None]
     if len(set(filter(None, parts.values()))) > 1:
-        raise UsageError(f"{', and '.join(told)}", hint="measure both on one part of the node, or write the numbers")
+        place = asked[list(parts)[-1]].place
+        hint = "measure both on one part of the node, or write the numbers"
+        raise ScenarioError(file, [place.problem(", and ".join(told), hint)])
 
 
 def _distribution(estimate: Estimate, absolute_95: float | None) -> Distribution:

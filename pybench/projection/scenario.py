@@ -10,13 +10,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pybench.document import FileKind, Node, parse_text, read_text
+from pybench.document import FileKind, Node, Place, parse_text, read_text
 from pybench.document.keys import (
     Form,
     WrongValue,
@@ -43,10 +43,12 @@ _OUTPUT = Form(re.compile(r"(query|ratio|fleet)\.[^\s.]+"), "a result, such as q
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An input that a campaign has measured. `case`: a title, or the beginning of an id; `metric`: in J a token."""
+    """An input that a campaign has measured. `case`: a title, or the beginning of an id; `metric`: in J a token;
+    `place`: where the scenario asks for it."""
 
     case: str
     metric: str
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
 def _measured(node: Node) -> Measured:
     match node.plain():
         case {"case": str(title), "metric": str(metric), **others} if not others:
-            return Measured(title, metric)
+            return Measured(title, metric, node.place)
     raise WrongValue(
         "takes a case and a metric in `measured`", "as in measured: {case: TITLE, metric: gpu_energy_per_token_j}"
     )
@@ -229,6 +231,7 @@ class FleetScenario:
 
     variants: each with factors of inputs by their names; `usual` is the query without any
     mixes: fleets, each with shares of its queries by variant
+    file: where it is from, for errors; no key of it
     """
 
     name: str = text(_LINE)
@@ -243,6 +246,7 @@ class FleetScenario:
     variants: tuple[NamedNumbers, ...] = made(_named_numbers, ())
     mixes: tuple[NamedNumbers, ...] = made(_named_numbers, ())
     published: tuple[PublishedResult, ...] = tables(PublishedResult)
+    file: str = ""
 
     @property
     def inputs(self) -> dict[str, Assumption]:
@@ -259,7 +263,7 @@ def read_scenario(path: Path) -> FleetScenario:
         problems += _clashes(scenario, root)
     if problems or scenario is None:
         raise ScenarioError(str(path), problems)
-    return scenario
+    return replace(scenario, file=str(path))
 
 
 # --- keys together --------------------------------------------------------------------------------------------------

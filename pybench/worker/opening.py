@@ -4,8 +4,10 @@
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model.
-`names`: {library, names} -> {}; a name that the library does not have is an error of the user's.
-`weights`: {cases, paths, configs} -> {}; weights that do not fit the model of their case are an error of the user's.
+`models`: {models: [{model, config, of_images, seq_len}]} -> {refused}: what a library does not have, or what cannot be
+fed: at all, with images, or with sequences so long.
+`weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
+In `refused` each one has its index, what is wrong, and a hint.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own. So one file that a
 runtime dies of ends no other answer, and no more than one of them holds the file.
 """
@@ -14,12 +16,12 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybench.case import case_from_json
-from pybench.catalogue.zoo import LIBRARIES
+from pybench.errors import InputError
 
 if TYPE_CHECKING:
     from pybench.runtimes.session import Session
@@ -79,31 +81,50 @@ def _flops(question: dict[str, Any]) -> dict[str, Any]:
     return {"flops": sum(count_flops(Path(question["path"]), 1, 1, fed).values())}
 
 
-def _names(question: dict[str, Any]) -> dict[str, Any]:
-    from pybench.models.zoo.build import ask_names
+def _models(question: dict[str, Any]) -> dict[str, Any]:
+    from pybench.measurement.model import check_longest, specs_of
+    from pybench.measurement.supply import shape_of_images_for
+    from pybench.models.zoo.build import inputs_of
 
-    ask_names(LIBRARIES[question["library"]], question["names"])
-    return {}
+    def ask(one: dict[str, Any]) -> None:
+        feeds = inputs_of(one["model"], None if one["config"] is None else Path(one["config"]))
+        if one["of_images"]:
+            shape_of_images_for(one["model"], specs_of(feeds))
+        check_longest(one["model"], feeds, one["seq_len"])
+
+    return {"refused": _refused(ask, question["models"])}
 
 
 def _weights(question: dict[str, Any]) -> dict[str, Any]:
     from pybench.models import building
     from pybench.models.zoo.build import build
 
-    for stored, path in zip(question["cases"], question["paths"], strict=True):
-        case = case_from_json(stored)
+    def ask(given: tuple[Any, str]) -> None:
+        case, path = case_from_json(given[0]), Path(given[1])
         if case.model_row is not None:
-            building.check_weights(case.model_row, Path(path))
+            building.check_weights(case.model_row, path)
         elif case.library is not None:
             config = question["configs"].get(str(case.model))
-            build(str(case.model), config=None if config is None else Path(config), weights=Path(path))
-    return {}
+            build(str(case.model), config=None if config is None else Path(config), weights=path)
+
+    return {"refused": _refused(ask, list(zip(question["cases"], question["paths"], strict=True)))}
+
+
+def _refused(ask: Callable[[Any], None], asked: Sequence[Any]) -> list[dict[str, Any]]:
+    """What is an error of the user's, of several things that are asked for."""
+    refused = []
+    for index, one in enumerate(asked):
+        try:
+            ask(one)
+        except InputError as error:
+            refused.append({"index": index, "what": error.message, "hint": error.hint})
+    return refused
 
 
 _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "open": _open,
     "time": _time,
     "flops": _flops,
-    "names": _names,
+    "models": _models,
     "weights": _weights,
 }

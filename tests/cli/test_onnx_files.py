@@ -96,10 +96,27 @@ def test_what_only_the_runtime_tells_is_known_before_the_first_run(
     Path("plan.yaml").write_text(PLAN.format(entries=ENTRY.format(name=name, precision="[fp32, int8]", batch=1)))
     for words in (["run", "plan.yaml", "--dry-run"], ["run", "plan.yaml"]):
         assert main(words) == 2
-        error, hint = capsys.readouterr().err.splitlines()
-        assert error.startswith(f"error: {tmp_path}/{name}/model.onnx")
-        assert hint.startswith("  hint: ")
+        (error,) = capsys.readouterr().err.splitlines()
+        assert error.startswith("error: plan.yaml:6:")
+        assert f": `model`: {name}/model.onnx" in error
+        assert error.endswith(")"), "the hint"
         assert not Path("results").exists()
+
+
+def test_weights_that_do_not_fit_have_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.chdir(tmp_path)
+    torch.save({"fc.weight": torch.zeros(3, 3)}, tmp_path / "mine.pt")
+    entry = "  - {workload: infer, model: digits-cnn, runtime: torch,\n     checkpoint: mine.pt}\n"
+    Path("plan.yaml").write_text(f"schema_version: 1\nname: test\nmatrix:\n{entry}")
+    said = "`checkpoint`: mine.pt does not fit digits-cnn"
+    assert main(["run", "plan.yaml", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith(f"error: plan.yaml:5:18: {said}")
+    assert main(["run", "plan.yaml", "--dry-run", "--set", "matrix.0.checkpoint=./mine.pt"]) == 2
+    assert f"--set matrix.0.checkpoint=./mine.pt: {said}" in capsys.readouterr().err
 
 
 def test_a_file_that_a_runtime_does_not_take_leaves_the_others(

@@ -60,6 +60,7 @@ def test_a_campaign_of_a_real_board_becomes_a_fleet(capsys: pytest.CaptureFixtur
         (["project", "absent.yaml"], "absent.yaml: no such file"),
         (["project", "a", "b", "scenario.yaml"], "takes a campaign and a scenario, not 3 paths"),
         (["project", "absent", "scenario.yaml"], "absent is not a folder"),
+        (["project", "scenario.yaml", "."], ". is a folder, not a scenario\n  hint: pybench project DIR SCENARIO"),
     ],
 )
 def test_a_wrong_call_is_one_error(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pybench.document import MAXIMUM_BYTES, Place, core_scalar, parse_text, read_document
-from pybench.errors import PlanError
+from pybench.document import MAXIMUM_BYTES, FileKind, Place, core_scalar, parse_text, read_document
+from pybench.errors import PlanError, ScenarioError
 
 
 def plain(text: str) -> Any:
@@ -150,3 +150,12 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "bom.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert read_document(path).root.plain() == {"a": 1}
+
+
+def test_a_file_of_another_kind_is_one_problem() -> None:
+    assert refusal("name: x\nquery: {}\n") == "p.yaml: is a scenario, not a plan (`pybench project` takes it)"
+    assert plain("matrix: []\nquery: {}\n") == {"matrix": [], "query": {}}  # a plan with an unknown key
+    kind = FileKind("scenario", "", ScenarioError)
+    with pytest.raises(ScenarioError, match=r"^p\.yaml: is a plan, not a scenario \(`pybench run` takes it\)$"):
+        parse_text("matrix: []\n", "p.yaml", kind=kind)
+    assert parse_text("query: {}\n", "p.yaml", kind=kind)[0].plain() == {"query": {}}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pybench.case import Case
-from pybench.errors import InputError
+from pybench.errors import InputError, RefusedValuesError
 from pybench.machine import Machine
 
 KNOWN = Case(workload="infer", model="torchvision/r3d_18", runtime="torch", device="cpu")
@@ -31,8 +31,39 @@ def test_a_worker_is_asked_for_the_names() -> None:
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
 def test_several_unknown_names_are_one_error() -> None:
     other = KNOWN.with_factors(model="torchvision/no_such_net")
-    with pytest.raises(InputError, match=r"\(torchvision/r3d_81\), 'no_such_net' \(torchvision/no_such_net\)"):
+    with pytest.raises(RefusedValuesError) as raised:
         Machine(FACTS).open_files([UNKNOWN, other], {UNKNOWN.id, other.id}, {})
+    assert [(one.factor, one.value) for one in raised.value.values] == [
+        ("model", "torchvision/r3d_81"), ("model", "torchvision/no_such_net"),
+    ]  # fmt: skip
+    first, second = raised.value.message.splitlines()
+    assert first.startswith(
+        "`model`: torchvision/r3d_81: torchvision has no model 'r3d_81' (did you mean torchvision/r3d_18"
+    )
+    assert second.startswith("`model`: torchvision/no_such_net: torchvision has no model 'no_such_net'")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
+def test_a_config_of_a_type_that_there_is_not_is_told_before_the_runs(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "nonsense"}')
+    case = KNOWN.with_factors(model="mine/config.json", sources=(("model", "6" * 64),))
+    with pytest.raises(RefusedValuesError, match=r"transformers .* has no type nonsense") as raised:
+        Machine({**FACTS, "transformers": _HERE}).open_files([case], {case.id}, {"mine/config.json": str(path)})
+    assert raised.value.values[0].value == "mine/config.json"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
+def test_images_are_for_models_that_take_images() -> None:
+    judged = KNOWN.with_factors(workload="accuracy", images="synthetic-100")
+    with pytest.raises(
+        RefusedValuesError, match=r"torchvision/r3d_18: it takes images \[None, 3, 16, 112, 112\] float32, not"
+    ):
+        Machine(FACTS).open_files([KNOWN, judged], {KNOWN.id, judged.id}, {})
+    resnet = judged.with_factors(model="torchvision/resnet18")
+    assert Machine(FACTS).open_files([resnet], {resnet.id}, {}).refused == {}
 
 
 def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +74,16 @@ def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkey
     refusal = machine.unsupported(UNKNOWN)
     assert refusal is not None
     assert refusal.reason.stored_code == "no_torchvision"
+
+
+@pytest.mark.process
+@pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
+def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> None:
+    machine = Machine({**FACTS, "transformers": _HERE})
+    cases = [KNOWN.with_factors(model="hf/bert", seq_len=seq_len) for seq_len in (512, 513)]
+    with pytest.raises(RefusedValuesError, match="hf/bert has 512 positions, the case asks for seq_len 513"):
+        machine.open_files(cases, {case.id for case in cases}, {})
+    assert machine.open_files(cases[:1], {cases[0].id}, {}).refused == {}
 
 
 WEIGHTS = Case(

@@ -112,7 +112,8 @@ def test_data_are_the_images_of_the_case(tmp_path: Path, problems: Problems, loa
     assert "`inputs`: data: model.onnx comes with no images, and `images` names none (set `images`: digits" in found
     write("plain", tmp_path)
     (found,) = problems(entry("data", more="images: digits"))
-    assert "`inputs`: data: it takes x ['batch', 12] float32, not images (write `inputs: FILE.npz`" in found
+    assert "`inputs`: data: it takes x ['batch', 12] float32, not images of [batch, " in found
+    assert "(write `inputs: FILE.npz`" in found
 
 
 def test_data_are_the_text_of_the_case(load: Load, problems: Problems) -> None:

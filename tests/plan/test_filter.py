@@ -65,6 +65,8 @@ def test_an_expression_selects_cases(expression: str, selected: str) -> None:
         ("batch=1 or batch=2", 9, "expected a comma or `and`"),
         ("model='a", 7, "cannot read"),
         ("workload in |infer", 13, "expected a value"),
+        ("runtime in (torch, onnxruntime)", 12, "expected a value of `runtime`, not a list in brackets"),
+        ("runtime in [torch]", 12, "expected a value of `runtime`, not a list in brackets"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_column(expression: str, column: int, part: str) -> None:

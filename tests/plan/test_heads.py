@@ -44,7 +44,7 @@ PLAN = "schema_version: 1\nname: heads\nrepetitions: 2\nmatrix:\n  - {{{entry}}}
         (f"{ENTRY}, runtime: torch, transfers: true", "5:68: torch times each head on the device, without the copies"),
         (
             "workload: infer, model: mlp, runtime: torch, heads: 2",
-            "`heads` has no meaning for mlp: it shapes the layers of vit-heads",
+            "`heads` has no meaning for mlp: it shapes the layers of vit-heads (it applies to infer of vit-heads)",
         ),
     ],
 )

@@ -111,6 +111,11 @@ def test_int8_is_made_of_the_exported_file(load: Load) -> None:
         ("hf/bert, checkpoint: synthetic-100", "hf/bert is not trained on synthetic-100"),
         ("hf/bert, checkpoint: ./none.safetensors", "`checkpoint`: no such file: none.safetensors"),
         ("resnet50, checkpoint: ./typeless", "`checkpoint`: typeless is a folder (give the file in it)"),
+        (
+            "timm",
+            "4:30: `model`: timm is a library, and names none of its models (a library's model is timm/NAME,",
+        ),
+        ("hf/", "4:30: `model`: hf is a library, and names none of its models (a library's model is timm/NAME,"),
         ("timmm/resnet50", "a library's model is timm/NAME, torchvision/NAME, hf/TYPE"),
     ],
 )
@@ -127,3 +132,25 @@ def test_what_cannot_be_is_told_with_its_place(model: str, what: str, problems: 
 def test_training_and_generation_do_not_take_them(problems: Problems) -> None:
     told = problems("  - {workload: train, model: hf/bert, batch: 2}\n")
     assert "workload train takes a language model or an image model, not hf/bert" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        ("hf/bert", "give `checkpoint` weights of this model"),
+        ("./mine", "give `checkpoint` weights of this model"),
+        ("resnet50", "use `checkpoint: synthetic-100`, which trains it, or a file of weights"),
+    ],
+)
+def test_random_weights_get_no_score(model: str, hint: str, problems: Problems, load: Load, tmp_path: Path) -> None:
+    """Neither of a library's model nor of a built-in one; their speed and the error of their outputs do not need it."""
+    (config(tmp_path / "mine") / "weights.safetensors").write_bytes(b"some weights")
+    entry = (
+        f"  - {{workload: WORKLOAD, model: {model}, runtime: onnxruntime, precision: int8, images: synthetic-100}}\n"
+    )
+    (told,) = problems(entry.replace("WORKLOAD", "accuracy"))
+    named = "mine/config.json" if model == "./mine" else model
+    assert f"4:33: workload accuracy needs trained weights, and those of {named} are random ({hint})" in told
+    assert len(expand(load(entry.replace("WORKLOAD", "infer")))) == 1
+    weights = f"model: {model}, checkpoint: mine/weights.safetensors"
+    assert len(expand(load(entry.replace("WORKLOAD", "accuracy").replace(f"model: {model}", weights)))) == 1

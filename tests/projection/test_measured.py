@@ -11,7 +11,7 @@ import pytest
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.dataset import Dataset, load
-from pybench.errors import UsageError
+from pybench.errors import ScenarioError, UsageError
 from pybench.measure.quantity import Quantity
 from pybench.plan import load_plan
 from pybench.projection import read_scenario, resolve
@@ -60,15 +60,60 @@ def test_one_run_is_a_number(tmp_path: Path) -> None:
     ("case", "metric", "said"),
     [
         ("ffffffff", METRIC, "ffffffff fits no case of the plan"),
-        (decoder().id, "latency_mean_ms", "energy.output_token_j: latency_mean_ms is no energy of a token"),
+        (decoder().id, "latency_mean_ms", "`energy.output_token_j`: latency_mean_ms is no energy of a token"),
         (decoder().id, "system_energy_per_token_j", "system_energy_per_token_j is no energy of a token"),
         (decoder().id, "gpu_net_energy_per_token_j", "gpu_net_energy_per_token_j is no energy of a token"),
-        (decoder().id, "gpu_energy_per_output_token_j", "has no gpu_energy_per_output_token_j: not measured"),
+        (
+            decoder().id,
+            "gpu_energy_per_output_token_j",
+            "gpu_energy_per_output_token_j: workload infer measures gpu_energy_per_token_j",
+        ),
+        (decoder().id, "module_energy_per_token_j", "its machine has no power rails that make up a module"),
+        (decoder().title()[:-1], METRIC, f"did you mean `{decoder().title()}`"),
     ],
 )
 def test_what_a_campaign_does_not_tell_is_one_error(tmp_path: Path, case: str, metric: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         resolved(tmp_path, campaign(tmp_path), case, metric)
+
+
+@pytest.mark.parametrize(
+    ("label", "outcome", "why"),
+    [
+        ("cpu", "ok", "its runs used the CPU and no GPU"),
+        ("cuda", "ok", "not measured"),
+        ("cuda", "oom", "oom: torch.OutOfMemoryError"),
+        ("cuda", None, "it has no finished run"),
+    ],
+)
+def test_the_error_says_why_there_is_no_number_and_what_to_write(
+    label: str, outcome: str | None, why: str, tmp_path: Path
+) -> None:
+    builder = CampaignBuilder(tmp_path / "campaign", [decoder()], repetitions=1)
+    if outcome == "ok":
+        builder.run(decoder(), 1, {"cpu_energy_per_token_j": 3.0}, labels={"device": label})
+    elif outcome is not None:
+        builder.run(decoder(), 1, outcome=outcome, reason="torch.OutOfMemoryError")
+    with pytest.raises(ScenarioError) as raised:
+        resolved(tmp_path, load(builder.path), decoder().id)
+    (problem,) = raised.value.problems
+    assert problem.what == f"`energy.output_token_j`: {decoder().title()} has no {METRIC}: {why}"
+    assert (
+        problem.line == SCENARIO.splitlines().index(next(x for x in SCENARIO.splitlines() if "output_token_j" in x)) + 1
+    )
+    instead = "use cpu_energy_per_token_j of this case" if outcome == "ok" else "name a case that has it"
+    assert problem.hint == f"{instead}, or write the joules of a token, as in `uniform: [0.1, 0.3]`"
+
+
+def test_every_input_without_a_number_is_named(tmp_path: Path) -> None:
+    measured = f"{{measured: {{case: {decoder().id}, metric: module_energy_per_token_j}}}}"
+    text = SCENARIO.replace("input_token_j: 0.1", f"input_token_j: {measured}")
+    text = text.replace('{uniform: [1, 3], source: "a paper, table 2"}', measured)
+    with pytest.raises(ScenarioError) as raised:
+        resolve(read_scenario(written(tmp_path, text)), campaign(tmp_path))
+    assert [problem.what.split(":")[0] for problem in raised.value.problems] == [
+        "`energy.input_token_j`", "`energy.output_token_j`",
+    ]  # fmt: skip
 
 
 def test_a_measured_input_needs_a_campaign(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
@@ -26,6 +26,7 @@ from pybench.models.zoo.offline import offline
 from pybench.models.zoo.weights import read_weights
 
 CLOSE_NAMES = 3
+AnswerT = TypeVar("AnswerT")
 _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
@@ -63,17 +64,13 @@ def build(
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was."""
     row = _library(model)
     state = None if weights is None else read_weights(weights)
-    wanted = Wanted(
-        model=model, name=name_in(model) if config is None else "", config=config, state=state,
-        file="" if weights is None else weights.name, fused=fused,
-    )  # fmt: skip
+    file = "" if weights is None else weights.name
     with offline(model):
         library = importlib.import_module(row.module)
-        if config is None:
-            refuse_unknown(row, [wanted.name], library.names())
+        wanted = _wanted(row, library, model, config, state=state, file=file, fused=fused)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            built = _built(library, wanted)
+            built: Built = _asked(library.build, wanted)
             built.module.float()  # a config.json may name another type
             if state is None:
                 draw_statistics(built.module)
@@ -92,34 +89,36 @@ def draw_scales(module: nn.Module) -> None:
                 nn.init.ones_(scale)
 
 
-def refuse_unknown(row: Library, names: Sequence[str], known: Sequence[str]) -> None:
-    """Raises InputError for names that a library does not have, with the nearest ones of the first."""
-    unknown = [name for name in names if name not in known]
-    if not unknown:
-        return
-    near = difflib.get_close_matches(unknown[0], known, CLOSE_NAMES, cutoff=0.5)
-    close = ", ".join(f"{row.name}/{each}" for each in near)
-    hint = f"did you mean {close}?" if close else f"it has {len(known)}, such as {row.name}/{known[0]}"
-    listed = ", ".join(f"{name!r} ({row.name}/{name})" for name in unknown)
-    raise InputError(f"`model`: {row.package} has no {row.kind} {listed}", hint=hint)
+def inputs_of(model: str, config: Path | None = None) -> ModelInputs:
+    """What a model is fed with, without weights and without memory for them. Raises InputError like `build`."""
+    row = _library(model)
+    with offline(model):
+        library = importlib.import_module(row.module)
+        feeds: ModelInputs = _asked(library.inputs, _wanted(row, library, model, config))
+    return feeds
 
 
-def ask_names(row: Library, names: list[str]) -> None:
-    """Raises InputError for the names that the library does not have. It imports the library."""
-    with offline(row.name):
-        known = importlib.import_module(row.module).names()
-    refuse_unknown(row, names, known)
+def _wanted(row: Library, library: Any, model: str, config: Path | None, **given: Any) -> Wanted:
+    """Raises InputError for a name that the library does not have, with the nearest ones."""
+    if config is not None:
+        return Wanted(model=model, config=config, **given)
+    name, known = name_in(model), library.names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, CLOSE_NAMES, cutoff=0.5)
+        close = ", ".join(f"{row.name}/{each}" for each in near)
+        hint = f"did you mean {close}?" if close else f"it has {len(known)}, such as {row.name}/{known[0]}"
+        raise InputError(f"{model}: {row.package} has no {row.kind} {name!r}", hint=hint)
+    return Wanted(model=model, name=name, **given)
 
 
-def _built(library: Any, wanted: Wanted) -> Built:
+def _asked(of_library: Callable[[Wanted], AnswerT], wanted: Wanted) -> AnswerT:
     try:
-        built: Built = library.build(wanted)
+        return of_library(wanted)
     except InputError:
         raise
     except Exception as error:  # whatever a library raises for a configuration that it does not build
         what = " ".join(str(error).split())[:300]
         raise InputError(f"{wanted.model} cannot be built: {type(error).__name__}: {what}") from error
-    return built
 
 
 def _library(model: str) -> Library:

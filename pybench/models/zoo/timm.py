@@ -10,7 +10,7 @@ import timm
 from timm.layers.config import set_fused_attn
 
 from pybench.models.zoo.build import Built, Wanted
-from pybench.models.zoo.feeds import image_feeds
+from pybench.models.zoo.feeds import ModelInputs, image_feeds
 from pybench.models.zoo.weights import load
 
 
@@ -18,12 +18,21 @@ def names() -> list[str]:
     return list(timm.list_models())
 
 
+def inputs(wanted: Wanted) -> ModelInputs:
+    configuration: Any = timm.get_pretrained_cfg(wanted.name)
+    return _images(configuration.to_dict())
+
+
 def build(wanted: Wanted) -> Built:
     set_fused_attn(wanted.fused)
     module: Any = timm.create_model(wanted.name, pretrained=False, **_classes(wanted))
     if wanted.state is not None:
         load(module, wanted.state, wanted.file, wanted.model)
-    return Built(module, image_feeds("images", tuple(module.pretrained_cfg["input_size"])))
+    return Built(module, _images(module.pretrained_cfg))
+
+
+def _images(configuration: Mapping[str, Any]) -> ModelInputs:
+    return image_feeds("images", tuple(configuration["input_size"]))
 
 
 def _classes(wanted: Wanted) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from pybench.models.zoo.build import Built, Wanted
-from pybench.models.zoo.feeds import image_feeds
+from pybench.models.zoo.feeds import ModelInputs, image_feeds
 from pybench.models.zoo.weights import load
 
 FRAMES = 16  # of a clip: the published weights of its video models were trained on 16, but for one
@@ -27,6 +27,10 @@ SIZE = 224  # where a model's weights do not say
 
 def names() -> list[str]:
     return list(models.list_models())
+
+
+def inputs(wanted: Wanted) -> ModelInputs:
+    return image_feeds("images", _shape(wanted.name, models.get_model_builder(wanted.name)))
 
 
 def build(wanted: Wanted) -> Built:
@@ -42,7 +46,7 @@ def build(wanted: Wanted) -> Built:
         load(module, wanted.state, wanted.file, wanted.model, unused=(_SECOND_HEAD,))
     if "segmentation" in builder.__module__:
         module.forward = MethodType(_segmented(module.forward), module)
-    return Built(module, image_feeds("images", _shape(wanted.name, builder)))
+    return Built(module, inputs(wanted))
 
 
 def _other_classes(module: nn.Module, state: Mapping[str, Tensor]) -> int | None:

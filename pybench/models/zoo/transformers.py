@@ -47,20 +47,32 @@ def names() -> list[str]:
     return sorted(name for name in CONFIG_MAPPING if name in MODEL_MAPPING_NAMES)
 
 
+def inputs(wanted: Wanted) -> ModelInputs:
+    config = _config(wanted)
+    return _fed(wanted, _empty(config), config)
+
+
 def build(wanted: Wanted) -> Built:
     config = _config(wanted)
     config.use_cache = False
     attention = "sdpa" if wanted.fused else "eager"
-    made = _class_within_memory(wanted, config)
+    empty = _empty(config)
+    feeds, made = _fed(wanted, empty, config), type(empty)
+    _refuse_beyond_memory(wanted, empty)
     try:
         module = _built(wanted, made, config, attention)
     except ValueError:  # not every type has the fused form
         module = _built(wanted, made, config, "eager")
-    main = module.main_input_name
+    return Built(_only(module, tuple(feed.name for feed in feeds.inputs)), feeds)
+
+
+def _fed(wanted: Wanted, empty: Any, config: Any) -> ModelInputs:
+    """What the model is fed with, by its class. `empty`: the model without weights."""
+    main = empty.main_input_name
     if main == "input_ids" and not config.is_encoder_decoder:
-        return Built(_only(module, ("input_ids", "attention_mask")), _ids(module, config))
+        return _ids(empty, config)
     if main == "pixel_values":
-        return Built(_only(module, ("pixel_values",)), image_feeds(main, _image(config)))
+        return image_feeds(main, _image(config))
     what = "an encoder and a decoder" if config.is_encoder_decoder else f"`{main}` as its input"
     hint = "take a type that is fed with ids and a mask, or with images"
     raise InputError(f"{wanted.model} has {what}, which pybench cannot feed", hint=hint)
@@ -122,13 +134,16 @@ def _check_fit(wanted: Wanted, module: Any, found: Mapping[str, Any]) -> None:
         raise misfit(wanted.file, wanted.model, what, hint)
 
 
-def _class_within_memory(wanted: Wanted, config: Any) -> Any:
-    """The class of the model. Some default configurations are of billions of parameters: more than a machine may have
-    room for."""
+def _empty(config: Any) -> Any:
+    """The model without memory for its weights: it tells its class, its size and its inputs."""
     made = _class_of(config)
     build_it = made.from_config if made in (AutoModel, AutoModelForCausalLM) else made._from_config
     with torch.device("meta"):
-        empty = build_it(config, attn_implementation="eager")
+        return build_it(config, attn_implementation="eager")
+
+
+def _refuse_beyond_memory(wanted: Wanted, empty: Any) -> None:
+    """Some default configurations are of billions of parameters: more than a machine may have room for."""
     parameters = sum(one.numel() for one in empty.parameters())
     needed, available = COPIES * parameters * BYTES_OF_FP32, available_bytes()
     if available is not None and needed > available:
@@ -137,20 +152,19 @@ def _class_within_memory(wanted: Wanted, config: Any) -> Any:
             f"memory, and {available / 1e9:.1f} GB are available",
             hint="give a folder with the config.json of a smaller model of the type",
         )
-    return type(empty)
 
 
-def _only(module: Any, inputs: tuple[str, ...]) -> Any:
+def _only(module: Any, names: tuple[str, ...]) -> Any:
     """The module called with these inputs in this order. It stays itself, so that names of weights stay, too."""
     called = module.forward
 
     def of_one(self: nn.Module, first: Tensor) -> Any:
-        return called(**{inputs[0]: first})[0]
+        return called(**{names[0]: first})[0]
 
     def of_two(self: nn.Module, first: Tensor, second: Tensor) -> Any:
-        return called(**{inputs[0]: first, inputs[1]: second})[0]
+        return called(**{names[0]: first, names[1]: second})[0]
 
-    module.forward = MethodType(of_one if len(inputs) == 1 else of_two, module)
+    module.forward = MethodType(of_one if len(names) == 1 else of_two, module)
     return module
 
 

@@ -7,7 +7,7 @@ Their libraries are imported once for all of these tests. Without the extra `zoo
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ import torch
 pytest.importorskip("timm", reason="the extra `zoo` is not installed")
 pytest.importorskip("transformers", reason="the extra `zoo` is not installed")
 
-from pybench.catalogue.zoo import LIBRARIES
 from pybench.errors import InputError
 from pybench.models.export import OUTPUT_NAME, Example, export_module
-from pybench.models.zoo.build import ask_names, build
+from pybench.models.zoo.build import build, inputs_of
 from pybench.models.zoo.feeds import KEY, feeds_from_text, feeds_to_text
 from pybench.models.zoo.program import example, free_sizes, read_facts, read_program, refused_export, write_program
 from pybench.runtimes import onnxruntime
@@ -81,29 +80,51 @@ def test_a_program_computes_in_the_type_that_it_was_exported_in(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("library", "name", "hint"),
+    ("model", "hint"),
     [
-        ("timm", "resnet5", r"did you mean timm/resnet50"),
-        ("torchvision", "r3d_81", r"did you mean torchvision/r3d_18"),
-        ("hf", "bret", r"did you mean hf/bert"),
+        ("timm/resnet5", "did you mean timm/resnet50"),
+        ("torchvision/r3d_81", "did you mean torchvision/r3d_18"),
+        ("hf/bret", "did you mean hf/bert"),
     ],
 )
-def test_an_unknown_name_has_the_nearest_ones_as_its_hint(library: str, name: str, hint: str) -> None:
-    with pytest.raises(InputError, match=f"has no .* '{name}'") as raised:
-        ask_names(LIBRARIES[library], [name])
+@pytest.mark.parametrize("asked", [inputs_of, build])
+def test_an_unknown_name_has_the_nearest_ones_as_its_hint(
+    asked: Callable[[str], object], model: str, hint: str
+) -> None:
+    with pytest.raises(InputError, match=f"{model}: .* has no .* '{model.split('/')[1]}'") as raised:
+        asked(model)
     assert raised.value.hint is not None
     assert raised.value.hint.startswith(hint)
 
 
-def test_what_cannot_be_fed_or_built_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [inputs_of, build])
+def test_what_cannot_be_fed_or_built_says_so(asked: Callable[..., object], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hf/t5 has an encoder and a decoder"):
-        build("hf/t5")
+        asked("hf/t5")
     with pytest.raises(InputError, match="hf/whisper has an encoder and a decoder"):
-        build("hf/whisper")
+        asked("hf/whisper")
     with pytest.raises(InputError, match="has no type no-such-type"):
-        build("./config.json", config=config(tmp_path, {"model_type": "no-such-type"}))
+        asked("./config.json", config=config(tmp_path, {"model_type": "no-such-type"}))
     with pytest.raises(InputError, match=r"\./config.json cannot be built: "):
-        build("./config.json", config=config(tmp_path, {"model_type": "bert", **TINY, "num_attention_heads": 3}))
+        asked("./config.json", config=config(tmp_path, {"model_type": "bert", **TINY, "num_attention_heads": 3}))
+
+
+@pytest.mark.parametrize(
+    "model", ["timm/test_resnet", "timm/test_vit", "torchvision/mc3_18", "torchvision/fcn_resnet50"]
+)
+def test_what_a_model_is_fed_with_is_known_before_it_is_built(model: str) -> None:
+    assert inputs_of(model) == build(model).feeds
+
+
+def test_what_a_config_is_fed_with_is_known_before_it_is_built(tmp_path: Path) -> None:
+    for content in ({"model_type": "bert", **TINY}, {"model_type": "roberta", **TINY, "max_position_embeddings": 34}):
+        path = config(tmp_path, content)
+        assert inputs_of("./config.json", config=path) == build("./config.json", config=path).feeds
+
+
+def test_a_model_beyond_the_memory_still_says_what_it_is_fed_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.models.zoo.transformers.available_bytes", lambda: 1)
+    assert [feed.name for feed in inputs_of("hf/bert").inputs] == ["input_ids", "attention_mask"]
 
 
 def test_a_model_beyond_the_memory_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
