@@ -30,3 +30,17 @@ def test_every_archive_is_in_the_index_and_every_paper_that_it_repeats_has_a_pag
     linked = {paper.page for paper in PAPERS if f"[page]({paper.page})" in pages["README.md"]}
     assert linked
     assert set(pages) == {"README.md", *linked}
+
+
+def test_a_partial_campaign_shows_what_it_has_and_counts_the_rest(pages: dict[str, str]) -> None:
+    page = pages["amp-and-quantisation.md"]
+    table = page.split("**Published values**")[1].split("Source:")[0]
+    assert "| vgg16, batch 256 | Speed-up | 2.4 | 5.199" in table
+    assert " — (" not in table
+    assert "58 more published values have no number here" in table
+
+
+def test_published_values_are_listed_where_none_has_a_number_yet(pages: dict[str, str]) -> None:
+    table = pages["works-on-inference.md"].split("**Published values**")[1].split("Source:")[0]
+    assert "| Speed-up | 7 | — (a) |" in table
+    assert "no number here" not in table
