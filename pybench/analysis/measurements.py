@@ -10,8 +10,8 @@ in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pybench.case import catalogue_of
@@ -81,6 +81,10 @@ class Measurements:
     def cell(self, case_id: str, metric: str) -> MetricValues:
         """An empty cell where no run of the case has the metric."""
         return self.cells.get((case_id, metric), MetricValues())
+
+    def of_metrics(self, names: Set[str]) -> Measurements:
+        """Those of some metrics alone, for another process."""
+        return replace(self, cells={key: cell for key, cell in self.cells.items() if key[1] in names})
 
     def why_empty(self, case_id: str, metric: str) -> str:
         """What stands where the number would: why no run of the case has a value that counts."""
