@@ -17,7 +17,7 @@ import polars as pl
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory
 from pybench.campaign.hashed import CheckedFiles, HashedRuns
-from pybench.campaign.layout import CASE, ITERATIONS, LEARNING_CURVE, PREDICTIONS
+from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.validities import VALIDITIES
@@ -218,10 +218,9 @@ def tasks_of(attempts: Sequence[RunDirectory], hashed: HashedRuns, *, hash_all: 
 @no_collection()
 def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
     read = ReadRuns([], RunTables(reading.campaign), task.hashed, [])
-    cases = _CasesRead(reading.known)
     for directory in task.counting:
         try:
-            run = _read_run(directory, directory.check_files(task.hashed), cases)
+            run = _read_run(directory, directory.check_files(task.hashed), reading.known)
         except CorruptError as error:
             read.broken.append(error.message)
             continue
@@ -237,28 +236,11 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
     return read
 
 
-class _CasesRead:
-    """Reads case.json, which the repetitions of a case have with the same bytes, once for each case."""
-
-    def __init__(self, known: Mapping[str, KnownCase]) -> None:
-        self.known = known
-        self._found: dict[str, tuple[bytes, Case]] = {}
-
-    def of(self, files: RunDirectory) -> Case:
-        text, found = files.contents.get(CASE), self._found.get(files.case_id)
-        if found is not None and found[0] == text:
-            return found[1]
-        case = files.read_case(self.known)
-        if text is not None:
-            self._found[files.case_id] = (text, case)
-        return case
-
-
-def _read_run(directory: RunDirectory, checked: CheckedFiles, cases: _CasesRead) -> _LoadedRun:
+def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str, KnownCase]) -> _LoadedRun:
     files = directory.with_contents(checked)
     run = _LoadedRun(
         directory,
-        cases.of(files),
+        files.read_case(known),
         files.read_run(),
         files.read_summary(),
         files.read_environment(),
@@ -268,9 +250,9 @@ def _read_run(directory: RunDirectory, checked: CheckedFiles, cases: _CasesRead)
     _check_tables(run, files)
     content = files.read_energy()
     energy = None if content is None else check_energy(directory, content, run.summary["windows"], run.environment)
-    if directory.case_id not in cases.known or run.run["outcome"] != "ok":
+    if directory.case_id not in known or run.run["outcome"] != "ok":
         return replace(run, energy=energy)
-    levels = evaluate(cases.known[directory.case_id].case, directory, run.summary["metrics"])
+    levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
     return replace(run, energy=energy, levels=levels)
 
 
