@@ -5,7 +5,6 @@
 survive, and they stay when the parent is killed. A child here reads tasks from its standard input and ends with it.
 Tasks, functions and results travel as pickles, so a function is one of a module, or a `functools.partial` of it.
 A function travels once, before the first of its tasks, so what all of them need belongs to it.
-A function travels once with all of its tasks, so what they share belongs to it.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ def serve() -> None:
             if not isinstance(order, _Order):
                 _import(order)
                 continue
-            function = order.function or function
+            function = function if order.function is None else order.function
             results.write(_answer(function, order.task))
             results.flush()
 
