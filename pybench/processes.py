@@ -4,6 +4,7 @@
 `multiprocessing` is not used: its children import the caller's main module again, which a user's script need not
 survive, and they stay when the parent is killed. A child here reads tasks from its standard input and ends with it.
 Tasks, functions and results travel as pickles, so a function is one of a module, or a `functools.partial` of it.
+A function travels once, before the first of its tasks, so what all of them need belongs to it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Any, Generic, NamedTuple, TypeVar
 
 from pybench.errors import PybenchError
 
@@ -57,6 +59,15 @@ class Processes:
             self.close()
             raise
 
+    def prepare(self, *modules: str) -> None:
+        """The other processes, of which there are as many as can be now, import modules that tasks will need, while
+        this one has something else to do. What cannot be imported is told by the task that needs it."""
+        self._start(self._count - 1)
+        for child in self._children:
+            assert child.stdin is not None
+            with _explained(child):
+                _send(child.stdin, modules)
+
     def close(self) -> None:
         """Ends the processes, whatever they do."""
         for child in self._children:
@@ -79,6 +90,13 @@ class Processes:
             assert child.stdin is not None
             with _explained(child):
                 _send(child.stdin, sys.path)
+
+
+class _Order(NamedTuple):
+    """A task for a child. `function`: None for that of the task before."""
+
+    function: Callable[[Any], Any] | None
+    task: object
 
 
 class Begun(Generic[Task, Result]):
@@ -137,10 +155,21 @@ def serve() -> None:
     os.dup2(2, 1)  # what a library prints must not get among the results
     with contextlib.suppress(EOFError):
         sys.path[:] = pickle.load(tasks)
+        function: Callable[[Any], Any] = repr
         while True:
-            function, task = pickle.load(tasks)
-            results.write(_answer(function, task))
+            order = pickle.load(tasks)
+            if not isinstance(order, _Order):
+                _import(order)
+                continue
+            function = function if order.function is None else order.function
+            results.write(_answer(function, order.task))
             results.flush()
+
+
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
+        with contextlib.suppress(Exception):
+            import_module(module)
 
 
 def _answer(function: Callable[[Any], Any], task: object) -> bytes:
@@ -171,11 +200,13 @@ def _hand_over(
     failures: list[BaseException],
 ) -> None:
     """Gives tasks to one child, one after another, until there are none."""
+    told: Callable[[Any], Any] | None = function
     with contextlib.suppress(IndexError):
         while not failures:
             number, task = waiting.popleft()
             try:
-                is_found, found = _ask(child, (function, task))
+                is_found, found = _ask(child, _Order(told, task))
+                told = None
             except Exception as error:
                 failures.append(error)
                 return
@@ -185,7 +216,7 @@ def _hand_over(
             results[number] = found
 
 
-def _ask(child: subprocess.Popen[bytes], order: object) -> tuple[bool, Any]:
+def _ask(child: subprocess.Popen[bytes], order: _Order) -> tuple[bool, Any]:
     to_child, from_child = child.stdin, child.stdout
     assert to_child is not None
     assert from_child is not None

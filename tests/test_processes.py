@@ -220,3 +220,47 @@ def _is_alive(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def is_imported(module: str) -> bool:
+    time.sleep(0.2)
+    return module in sys.modules
+
+
+def test_other_processes_import_what_they_are_prepared_for_and_what_cannot_be_is_no_error() -> None:
+    module = "xml.dom.pulldom"
+    assert module not in sys.modules
+    processes = Processes(2)
+    try:
+        processes.prepare("no.such.module", module)
+        assert set(processes.map(is_imported, [module] * 4)) == {True, False}
+    finally:
+        processes.close()
+
+
+class Counted:
+    """How often a function was read from a pickle, for its tasks to tell."""
+
+    times = 0
+
+    def __setstate__(self, state: object) -> None:
+        Counted.times += 1
+
+    def __getstate__(self) -> object:
+        return 1
+
+    def __call__(self, task: int) -> tuple[int, int]:
+        time.sleep(0.1)
+        return task, Counted.times
+
+
+def test_a_function_travels_once_for_all_of_its_tasks_and_the_next_one_takes_its_place() -> None:
+    processes = Processes(2)
+    try:
+        found = processes.map(Counted(), list(range(6)))
+        assert [task for task, _ in found] == list(range(6))
+        assert {times for _, times in found} == {0, 1}
+        assert processes.map(abs, [-1, -2]) == [1, 2]
+        assert {times for _, times in processes.map(Counted(), list(range(6)))} == {0, 2}
+    finally:
+        processes.close()

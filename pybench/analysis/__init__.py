@@ -43,7 +43,7 @@ from pybench.analysis.joules import JouleFinding, find_joules
 from pybench.analysis.measurements import collect
 from pybench.analysis.operating_point import OperatingPoint, find_operating_points
 from pybench.analysis.path_costs import PathCost, cost_paths
-from pybench.analysis.protocol import ProtocolFinding, carry_out
+from pybench.analysis.protocol import ProtocolFinding, ProtocolTests
 from pybench.analysis.references import ReferenceFinding, find_references
 from pybench.analysis.solvers import SolverSpeedup, find_solver_speedups
 from pybench.analysis.token_paths import TokenFinding, check_token_paths
@@ -57,6 +57,7 @@ from pybench.catalogue.protocols import PAIRED_BLOCKS, protocol_named
 from pybench.collector import no_collection
 from pybench.dataset import Dataset
 from pybench.errors import CorruptError, UsageError
+from pybench.processes import Processes
 
 __all__ = ["Analysis", "analyse", "declared"]
 
@@ -137,16 +138,17 @@ def declared(dataset: Dataset) -> tuple[Contrast, ...]:
 
 
 @no_collection()
-def analyse(dataset: Dataset) -> Analysis:
+def analyse(dataset: Dataset, processes: Processes | None = None) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
-    read."""
+    read. `processes`: which carry out protocols; None: this one alone."""
     contrasts, planned = declared(dataset), dataset.plan.cases
     software = SoftwareComparisons(dataset.software)
     try:
         measurements = collect(dataset)
         units = collect_units(dataset, measurements)
-        compared = compare_contrasts(dataset, measurements, units, contrasts, software)
         named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
+        tests = ProtocolTests(named, dataset, measurements, contrasts, software, processes or Processes(1))
+        compared = compare_contrasts(dataset, measurements, units, contrasts, software)
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"
         raise CorruptError(f"{what}: {error}") from error
@@ -169,7 +171,7 @@ def analyse(dataset: Dataset) -> Analysis:
         architectures=find_architectures(planned, measurements, software),
         solver_speedups=find_solver_speedups(planned, measurements, software),
         builds=split_variances(planned, measurements, software),
-        protocols=tuple(carry_out(one, dataset, measurements, units, contrasts, verdicts, software) for one in named),
+        protocols=tests.findings(units, verdicts),
         excluded=software.excluded(),  # after all of the above: these are the pairs that they compared
         varying=units.varying,
         unknown=measurements.unknown,

@@ -97,7 +97,7 @@ def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: 
     component = max(0.0, (between - residual) / blocks)
     ratio = between / residual
     tail = (1 - CONFIDENCE) / 2
-    bounds = [_share(ratio / float(scipy.stats.f.ppf(quantile, *freedom)), blocks) for quantile in (1 - tail, tail)]
+    bounds = [_share(ratio / float(scipy.special.fdtri(*freedom, quantile)), blocks) for quantile in (1 - tail, tail)]
     return BuildVariance(
         cases=tuple(runs),
         metric=metric,
@@ -106,7 +106,7 @@ def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: 
         between=component**0.5,
         residual=residual**0.5,
         share=Estimate(component / (component + residual), bounds[0], bounds[1], builds, F_RATIO),
-        p_value=float(scipy.stats.f.sf(ratio, *freedom)),
+        p_value=float(scipy.special.fdtrc(*freedom, ratio)),
         is_relative=relative,
     )
 

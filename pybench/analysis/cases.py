@@ -113,7 +113,8 @@ class CaseFinding:
 def describe_cases(dataset: Dataset, measurements: Measurements, units: UnitScores) -> tuple[CaseFinding, ...]:
     """Every case of the plan, in its order, runs or none."""
     rows: dict[str, list[dict[str, Any]]] = {}
-    for row in dataset.runs.iter_rows(named=True):
+    told = dataset.runs.select("case_id", "block", "outcome", "reason", "detail", "device", "folder")
+    for row in told.iter_rows(named=True):
         rows.setdefault(row["case_id"], []).append(row)
     cautions: dict[str, Counter[tuple[str, str | None]]] = {}
     for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():

@@ -174,5 +174,5 @@ def _heterogeneity(table: NDArray[np.float64]) -> Heterogeneity:
     freedom = cells - 1, (cells - 1) * (blocks - 1)
     noise = float((residuals**2).sum()) / freedom[1]
     component = max(0.0, between - noise / blocks)
-    p_value = float(scipy.stats.f.sf(blocks * between / noise, *freedom))
+    p_value = float(scipy.special.fdtrc(*freedom, blocks * between / noise))
     return Heterogeneity(lowest, highest, exp(component**0.5), p_value)

@@ -53,7 +53,8 @@ class Sample:
     @property
     def is_constant(self) -> bool:
         """Whether the spread is nothing but rounding: a relative range below 1e-12."""
-        return bool(np.ptp(self.values) <= 1e-12 * max(float(np.abs(self.values).max()), 1e-300))
+        low, high = float(self.values.min()), float(self.values.max())
+        return high - low <= 1e-12 * max(high, -low, 1e-300)
 
     def log(self) -> Sample:
         """Natural logarithms; raises ValueError unless every value is positive."""

@@ -47,7 +47,7 @@ def estimate_grouped_mean(values: Floats, groups: Sequence[str], confidence: flo
     count, mean = len(set(groups)), float(values.mean())
     if count < 2:
         return Estimate(mean, None, None, len(values), SINGLE, confidence)
-    width = float(scipy.stats.t.ppf((1 + confidence) / 2, count - 1)) * math.sqrt(grouped_variance(values, groups))
+    width = float(scipy.special.stdtrit(count - 1, (1 + confidence) / 2)) * math.sqrt(grouped_variance(values, groups))
     return Estimate(mean, mean - width, mean + width, len(values), GROUPED_T, confidence)
 
 
@@ -56,4 +56,4 @@ def p_of_no_grouped_mean(values: Floats, groups: Sequence[str]) -> float | None:
     count = len(set(groups))
     if count < 2 or (variance := grouped_variance(values, groups)) == 0:
         return None
-    return 2 * float(scipy.stats.t.sf(abs(float(values.mean())) / math.sqrt(variance), count - 1))
+    return 2 * float(scipy.special.stdtr(count - 1, -abs(float(values.mean())) / math.sqrt(variance)))

@@ -24,17 +24,26 @@ from pybench.analysis.estimate import (
     Estimate,
     Sample,
 )
-from pybench.analysis.pivot import pivot_of_difference, pivot_of_mean
+from pybench.analysis.pivot import Pivot, pivot_of_difference, pivot_of_mean
 
 BOOTSTRAP_LEAST = 5  # values; with fewer BCa covers less than 85 %, and nobody gets one
 
 
 def estimate_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:
     """The mean with its interval. The error term: blocks are taken as exchangeable and independent."""
-    value = float(sample.values.mean())
-    if sample.n == 1 or sample.is_constant:
-        return _without_spread(sample, value, confidence)
-    return Estimate(value, *pivot_of_mean(sample).bounds(confidence), sample.n, SKEW_T, confidence)
+    return estimate_by(spread_pivot(sample), sample, confidence)
+
+
+def spread_pivot(sample: Sample) -> Pivot | None:
+    """The pivot of the mean; None for one value or values without spread."""
+    return None if sample.n < 2 or sample.is_constant else pivot_of_mean(sample)
+
+
+def estimate_by(pivot: Pivot | None, sample: Sample, confidence: float) -> Estimate:
+    """The mean with the interval of its `spread_pivot`."""
+    if pivot is None:
+        return _without_spread(sample, float(sample.values.mean()), confidence)
+    return Estimate(pivot.value, *pivot.bounds(confidence), sample.n, SKEW_T, confidence)
 
 
 def estimate_geometric_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:

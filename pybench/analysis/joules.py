@@ -18,7 +18,7 @@ import polars as pl
 from pybench.analysis.estimate import NORMAL_95
 from pybench.case import Case
 from pybench.dataset import Dataset
-from pybench.dataset.energy import EnergyWindow, FirstEnergy, RunEnergy
+from pybench.dataset.energy import EnergyWindow, RunEnergy
 
 GAIN = "board_gain"
 NET, TAIL = "gpu_net_energy_j", "gpu_tail_energy_j"
@@ -105,10 +105,10 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     return tuple(found)
 
 
-def _median_block(energies: Mapping[int, FirstEnergy]) -> int:
+def _median_block(energies: Mapping[int, EnergyWindow]) -> int:
     """Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
     middle."""
-    known = [(one.energy_j, block, one.is_valid) for block, one in energies.items() if one.energy_j is not None]
+    known = [(one.energy_j, block, one.valid) for block, one in energies.items() if one.energy_j is not None]
     chosen = [one for one in known if one[2]] or known
     return sorted(chosen)[(len(chosen) - 1) // 2][1] if chosen else min(energies)
 

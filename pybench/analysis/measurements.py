@@ -10,9 +10,11 @@ in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+import polars as pl
 
 from pybench.case import catalogue_of
 from pybench.catalogue.metrics import METRICS, Metric
@@ -82,69 +84,70 @@ class Measurements:
         """An empty cell where no run of the case has the metric."""
         return self.cells.get((case_id, metric), MetricValues())
 
+    def of_metrics(self, names: Set[str]) -> Measurements:
+        """Those of some metrics alone, for another process."""
+        return replace(self, cells={key: cell for key, cell in self.cells.items() if key[1] in names})
+
     def why_empty(self, case_id: str, metric: str) -> str:
         """What stands where the number would: why no run of the case has a value that counts."""
         return self.cell(case_id, metric).why_empty() or self.failures.get(case_id, "not measured")
 
 
 def collect(dataset: Dataset) -> Measurements:
-    """One pass over the frame. A metric without a row is counted and left in the frame: nothing is known of it."""
-    reasons = _validity_reasons(dataset)
-    rows = dataset.metric_rows("case_id", "block", "outcome")
-    stored = rows.filter(rows["outcome"] == "ok", rows["metric"].is_not_null())
+    """One pass over the cells. A metric without a row is counted and left in the frame: nothing is known of it."""
+    invalid = _invalidities(dataset)
+    rows = dataset.metric_rows("case_id", "block", "outcome").lazy()
+    stored = rows.filter(pl.col("outcome") == "ok", pl.col("metric").is_not_null())
+    columns = stored.group_by("case_id", "metric", maintain_order=True).agg(_StoredValues._fields).collect()
     cells: dict[tuple[str, str], MetricValues] = {}
     unknown: Counter[str] = Counter()
-    for row in map(_StoredValue._make, stored.select(_StoredValue._fields).iter_rows()):
-        metric = dataset.cases[row.case_id].catalogue.metrics.get(row.metric)
+    for case_id, name, *values in columns.iter_rows():
+        found = _StoredValues._make(values)
+        metric = dataset.cases[case_id].catalogue.metrics.get(name)
         if metric is None:
-            unknown[row.metric] += 1
+            unknown[name] += len(found.block)
             continue
-        cell = cells.get((row.case_id, row.metric))
-        if cell is None:
-            cell = cells[row.case_id, row.metric] = MetricValues()
-        _add(cell, metric, row, reasons)
-    for (case_id, name), cell in cells.items():
-        if dataset.cases[case_id].catalogue.metrics[name].needs_every_run:
+        resting = {} if metric.rests_on is None else invalid.get((case_id, metric.rests_on), {})
+        cell = cells[case_id, name] = _cell(found, {**resting, **invalid.get((case_id, "precision"), {})})
+        if metric.needs_every_run:
             withhold(cell)
     return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
-class _StoredValue(NamedTuple):
-    """One metric of an `ok` run."""
+class _StoredValues(NamedTuple):
+    """One metric of the `ok` runs of one case, a column each."""
 
-    case_id: str
-    block: int
-    metric: str
-    value: float | None
-    u_absolute: float | None
-    lower: float | None
-    upper: float | None
-    reason: str | None
-    window: str | None
-    method: str | None
+    block: list[int]
+    value: list[float | None]
+    u_absolute: list[float | None]
+    lower: list[float | None]
+    upper: list[float | None]
+    reason: list[str | None]
+    window: list[str | None]
+    method: list[str | None]
 
 
-def _add(
-    cell: MetricValues, metric: Metric, row: _StoredValue, reasons: Mapping[tuple[str, int, str], Invalidity]
-) -> None:
-    block = row.block
-    broken = reasons.get((row.case_id, block, "precision"))
-    if broken is None and metric.rests_on is not None:
-        broken = reasons.get((row.case_id, block, metric.rests_on))
-    if row.window:
-        cell.windows.add(row.window)
-    if row.method:
-        cell.methods.add(row.method)
-    if broken is not None:
-        cell.excluded[block] = broken
-    elif row.value is not None:
-        cell.values[block] = row.value
-        if row.u_absolute is not None:
-            cell.u_absolute[block] = row.u_absolute
-    elif row.lower is not None and row.upper is not None:
-        cell.bounds[block] = (row.lower, row.upper)
-    else:
-        cell.missing[block] = reason_from_text(row.reason) if row.reason else UNSTATED
+def _cell(stored: _StoredValues, invalid: Mapping[int, Invalidity]) -> MetricValues:
+    """`invalid`: block -> why no value of it counts."""
+    excluded = {block: invalid[block] for block in stored.block if block in invalid}
+    told = {block: value for block, value in zip(stored.block, stored.value, strict=True) if value is not None}
+    values = {block: value for block, value in told.items() if block not in excluded}
+    uncertain = zip(stored.block, stored.u_absolute, strict=True)
+    cell = MetricValues(
+        values=values,
+        u_absolute={block: u for block, u in uncertain if u is not None and block in values},
+        excluded=excluded,
+        windows={window for window in stored.window if window},
+        methods={method for method in stored.method if method},
+    )
+    for block, low, high, reason in zip(stored.block, stored.lower, stored.upper, stored.reason, strict=True):
+        if block in values or block in excluded:
+            continue
+        if low is not None and high is not None:
+            cell.bounds[block] = (low, high)
+        else:
+            cell.missing[block] = reason_from_text(reason) if reason else UNSTATED
+    return cell
 
 
 def withhold(cell: MetricValues) -> None:
@@ -166,12 +169,12 @@ def _failures(dataset: Dataset) -> dict[str, str]:
     return {case_id: counts.most_common(1)[0][0] for case_id, counts in reasons.items()}
 
 
-def _validity_reasons(dataset: Dataset) -> dict[tuple[str, int, str], Invalidity]:
-    """(case id, block, validity) -> why, for every validity that is false."""
-    found: dict[tuple[str, int, str], Invalidity] = {}
+def _invalidities(dataset: Dataset) -> dict[tuple[str, str], dict[int, Invalidity]]:
+    """(case id, validity) -> block -> why, for every validity that is false."""
+    found: dict[tuple[str, str], dict[int, Invalidity]] = {}
     for name in VALIDITIES:
         invalid = dataset.runs.filter(~dataset.runs[f"valid_{name}"]).select("case_id", "block", f"reasons_{name}")
         for case_id, block, stored in invalid.iter_rows():
             reasons = tuple(map(read_reason, stored or ())) or (UNSTATED,)
-            found[case_id, block, name] = Invalidity(name, reasons)
+            found.setdefault((case_id, name), {})[block] = Invalidity(name, reasons)
     return found

@@ -20,8 +20,8 @@ import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.estimate import CONFIDENCE, Estimate, Sample
-from pybench.analysis.intervals import estimate_mean
-from pybench.analysis.pivot import Pivot, pivot_of_mean
+from pybench.analysis.intervals import estimate_by, spread_pivot
+from pybench.analysis.pivot import Pivot
 
 ALPHA = 0.05
 POWER = 0.80
@@ -99,9 +99,9 @@ def compare_paired(
     sides = [Sample.of(side[block] for block in pairing.blocks) for side in (candidate, baseline)]
     first, second = (side.log() for side in sides) if scale == "ratio" else sides
     differences = _differences(first, second)
-    estimate = estimate_mean(differences, confidence)
+    pivot = spread_pivot(differences)
+    estimate = estimate_by(pivot, differences, confidence)
     width = math.log1p(margin) if scale == "ratio" else margin
-    pivot = _pivot_of(differences)
     detectable = None if pivot is None else _detectable(pivot, ALPHA, POWER)
     return Effect(
         scale=scale,
@@ -124,26 +124,21 @@ def _differences(first: Sample, second: Sample) -> Sample:
 def p_of_no_effect(differences: Sample) -> float | None:
     """Two-sided p of a zero mean, below 0.05 where the 95 % interval excludes zero; None for one pair or pairs without
     spread."""
-    pivot = _pivot_of(differences)
+    pivot = spread_pivot(differences)
     return None if pivot is None else pivot.p_different(0.0)
 
 
 def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
     """p of a mean outside (-margin, margin): the larger of two one-sided tests; None as in `p_of_no_effect`."""
-    pivot = _pivot_of(differences)
+    pivot = spread_pivot(differences)
     return None if pivot is None else _not_equivalent(pivot, margin)
 
 
 def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float = POWER) -> float | None:
     """The mean that the two-sided test of this n, spread and skewness finds with probability `power`, on the same
     scale. The side of the longer tail counts, where the test asks for more."""
-    pivot = _pivot_of(differences)
+    pivot = spread_pivot(differences)
     return None if pivot is None else _detectable(pivot, alpha, power)
-
-
-def _pivot_of(differences: Sample) -> Pivot | None:
-    """None for one pair or pairs without spread."""
-    return None if differences.n < 2 or differences.is_constant else pivot_of_mean(differences)
 
 
 def _not_equivalent(pivot: Pivot, margin: float) -> float:

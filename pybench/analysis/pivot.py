@@ -75,13 +75,14 @@ def pivot_of_difference(first: Sample, second: Sample) -> Pivot:
 
 def _pivot(value: float, signed: list[tuple[int, Sample]]) -> Pivot:
     """`signed`: the samples whose means add up to `value`, each with its sign."""
-    parts = [float(sample.values.var(ddof=1)) / sample.n for _, sample in signed]
+    deviations = [sample.values - sample.values.mean() for _, sample in signed]
+    parts = [float((some**2).sum()) / (some.size - 1) / some.size for some in deviations]
     error = math.sqrt(math.fsum(parts))
     shares = [part / math.fsum(parts) for part in parts]
     freedom = 1 / math.fsum(share**2 / (sample.n - 1) for share, (_, sample) in zip(shares, signed, strict=True))
     cubes = [
-        sign * float((((sample.values - sample.values.mean()) / error) ** 3).mean()) / sample.n**2
-        for sign, sample in signed
+        sign * float(((some / error) ** 3).mean()) / some.size**2
+        for (sign, _), some in zip(signed, deviations, strict=True)
     ]
     # Moments with 1/n in the numerator and the denominator, as in g1: `error` has 1/(n - 1).
     biased = math.fsum(share * (sample.n - 1) / sample.n for share, (_, sample) in zip(shares, signed, strict=True))

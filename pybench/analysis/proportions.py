@@ -47,13 +47,26 @@ class UnitPairs:
 def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE, *, design_effect: float = 1.0) -> Estimate:
     """hits/n with Wilson's score interval (1927), which is that of n/design_effect independent units."""
     if design_effect == 1.0:
-        interval = scipy.stats.binomtest(hits, n).proportion_ci(confidence_level=confidence, method="wilson")
-        return Estimate(hits / n, float(interval.low), float(interval.high), n, WILSON, confidence)
-    square = float(scipy.stats.norm.ppf((1 + confidence) / 2)) ** 2
+        return Estimate(hits / n, *_wilson_bounds(hits, n, confidence), n, WILSON, confidence)
+    square = _normal_quantile(confidence) ** 2
     share, units = hits / n, n / design_effect
     middle = (share + square / (2 * units)) / (1 + square / units)
     width = math.sqrt(square * (share * (1 - share) / units + square / (4 * units**2))) / (1 + square / units)
     return Estimate(share, max(middle - width, 0.0), min(middle + width, 1.0), n, WILSON, confidence)
+
+
+def _wilson_bounds(hits: int, n: int, confidence: float) -> tuple[float, float]:
+    """Those of `scipy.stats.binomtest`, bit for bit: importing scipy.stats takes longer than most analyses."""
+    quantile, share = _normal_quantile(confidence), hits / n
+    scale = 2 * (n + quantile**2)
+    middle = (2 * n * share + quantile**2) / scale
+    half = quantile / scale * math.sqrt(4 * n * share * (1 - share) + quantile**2)
+    return 0.0 if hits == 0 else middle - half, 1.0 if hits == n else middle + half
+
+
+def _normal_quantile(confidence: float) -> float:
+    """Half a two-sided interval of the normal distribution, in standard deviations."""
+    return float(scipy.special.ndtri((1 + confidence) / 2))
 
 
 def estimate_paired_difference(
@@ -64,7 +77,7 @@ def estimate_paired_difference(
     `design_effect`: by which every count is divided first, where units are alike within groups.
     """
     value = (pairs.only_candidate - pairs.only_baseline) / pairs.n
-    critical = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * math.sqrt(design_effect)
+    critical = _normal_quantile(confidence) * math.sqrt(design_effect)
     lower = _bound(pairs, critical, -1.0, value)
     upper = _bound(pairs, -critical, value, 1.0)
     return Estimate(value, lower, upper, pairs.n, TANGO, confidence)

@@ -36,10 +36,13 @@ from pybench.analysis.unpaired import (
 from pybench.analysis.verdicts import CaseVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.pairing import pairs
+from pybench.case.pairing import Pair, pairs
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.protocols import Protocol
 from pybench.dataset import Dataset
+from pybench.processes import Processes
+
+_TASK_SETTINGS = 8  # tested at once by one process: each result waits until the process that began it has a moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,37 +173,90 @@ class ProtocolFinding:
         }
 
 
-def carry_out(
-    protocol: Protocol,
-    dataset: Dataset,
-    measurements: Measurements,
-    units: UnitScores,
-    contrasts: Sequence[Contrast],
-    verdicts: Sequence[Sequence[CaseVerdict]],
-    software: SoftwareComparisons,
-) -> ProtocolFinding:
-    """One protocol on a campaign. Without contrasts of the plan's it compares with its own baseline; `verdicts` are the
-    house's, one sequence a contrast."""
-    own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
-    compared = (*contrasts, *own)
-    cases, seed = dataset.plan.cases, dataset.plan.seed
-    samples = _SampleFindings(protocol, measurements, seed)
-    settings = [
-        ProtocolSetting(contrast, members, tuple(_scenarios(samples, members, measurements, software)))
-        for contrast in compared
-        for members in _members(cases, contrast)
-    ]
-    judged = (*verdicts, *(() for _ in own))
-    comparability = software.declared(cases, compared)
-    return ProtocolFinding(
-        protocol,
-        compared,
-        _adjusted([setting for setting in settings if setting.scenarios]),
-        tuple(
-            weigh(protocol, cases, measurements, units, contrast, found, comparability) if protocol.accept else ()
-            for contrast, found in zip(compared, judged, strict=True)
-        ),
-    )
+class ProtocolTests:
+    """The tests of all protocols of a campaign, which other processes begin while this one does the rest of the
+    analysis. Without contrasts of the plan's, a protocol compares with its own baseline."""
+
+    def __init__(
+        self,
+        protocols: Sequence[Protocol],
+        dataset: Dataset,
+        measurements: Measurements,
+        contrasts: Sequence[Contrast],
+        software: SoftwareComparisons,
+        processes: Processes,
+    ) -> None:
+        self._cases, self._measurements = dataset.plan.cases, measurements
+        self._protocols = [_Comparisons.of(one, self._cases, contrasts, software) for one in protocols]
+        settings = [setting for one in self._protocols for setting in one.settings]
+        metrics = {name for one in protocols for name in one.metrics}
+        self._begun = processes.begin(
+            _Tests(measurements.of_metrics(metrics), dataset.plan.seed),
+            [settings[first : first + _TASK_SETTINGS] for first in range(0, len(settings), _TASK_SETTINGS)],
+        )
+
+    def findings(self, units: UnitScores, verdicts: Sequence[Sequence[CaseVerdict]]) -> tuple[ProtocolFinding, ...]:
+        """One a protocol. `verdicts`: the house's, one sequence a contrast of the plan."""
+        tested = itertools.chain.from_iterable(self._begun.finish())
+        return tuple(self._finding(one, units, verdicts, tested) for one in self._protocols)
+
+    def _finding(
+        self,
+        found: _Comparisons,
+        units: UnitScores,
+        verdicts: Sequence[Sequence[CaseVerdict]],
+        tested: Iterator[tuple[Scenario, ...]],
+    ) -> ProtocolFinding:
+        settings = [ProtocolSetting(one.contrast, one.members, next(tested)) for one in found.settings]
+        trade_offs = tuple(
+            weigh(found.protocol, self._cases, self._measurements, units, contrast, judged, found.comparability)
+            if found.protocol.accept
+            else ()
+            for contrast, judged in zip(found.contrasts, verdicts or [()] * len(found.contrasts), strict=True)
+        )
+        kept = _adjusted([setting for setting in settings if setting.scenarios])
+        return ProtocolFinding(found.protocol, found.contrasts, kept, trade_offs)
+
+
+@dataclass(frozen=True, slots=True)
+class _SettingToTest:
+    """`comparabilities`: (later, earlier) of `members` -> what the two ran with."""
+
+    protocol: Protocol
+    contrast: Contrast
+    members: tuple[Case, ...]
+    comparabilities: Mapping[tuple[int, int], PairComparability]
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparisons:
+    """What one protocol compares: the plan's contrasts, or its own."""
+
+    protocol: Protocol
+    contrasts: tuple[Contrast, ...]
+    comparability: Mapping[Pair, PairComparability]
+    settings: tuple[_SettingToTest, ...]
+
+    @classmethod
+    def of(
+        cls, protocol: Protocol, cases: Sequence[Case], contrasts: Sequence[Contrast], software: SoftwareComparisons
+    ) -> _Comparisons:
+        own = () if contrasts or protocol.baseline is None else (Contrast(baseline=protocol.baseline),)
+        compared = (*contrasts, *own)
+        comparability = software.declared(cases, compared)
+        settings = tuple(
+            _SettingToTest(protocol, contrast, members, _between(members, software))
+            for contrast in compared
+            for members in _members(cases, contrast)
+        )
+        return cls(protocol, compared, comparability, settings)
+
+
+def _between(members: Sequence[Case], software: SoftwareComparisons) -> dict[tuple[int, int], PairComparability]:
+    return {
+        (later, earlier): software.between(members[later], members[earlier])
+        for earlier, later in itertools.combinations(range(len(members)), 2)
+    }
 
 
 def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]]:
@@ -210,39 +266,37 @@ def _members(cases: Sequence[Case], contrast: Contrast) -> list[tuple[Case, ...]
     return [(baseline, *others) for baseline, others in groups.items()]
 
 
-class _SampleFindings:
-    """Describes the samples of one protocol, each once: a case is in the settings of several contrasts."""
+class _Tests:
+    """Tests settings, in any process. It describes a sample once: a case is in the settings of several contrasts."""
 
-    def __init__(self, protocol: Protocol, measurements: Measurements, seed: int) -> None:
-        self.protocol = protocol
+    def __init__(self, measurements: Measurements, seed: int) -> None:
         self._measurements = measurements
         self._seed = seed
-        self._found: dict[tuple[str, str], SampleFinding] = {}
+        self._found: dict[tuple[str, str, str], SampleFinding] = {}
 
-    def of(self, case: Case, metric: Metric) -> SampleFinding:
+    def __call__(self, settings: Sequence[_SettingToTest]) -> list[tuple[Scenario, ...]]:
+        return [tuple(_scenarios(self, setting, self._measurements)) for setting in settings]
+
+    def sample(self, protocol: Protocol, case: Case, metric: Metric) -> SampleFinding:
         key = (case.id, metric.name)
-        if key not in self._found:
-            values = self._measurements.cell(*key).values
-            self._found[key] = _describe(self.protocol, case, values, self._measurements.why_empty(*key), self._seed)
-        return self._found[key]
+        found = self._found.get((protocol.name, *key))
+        if found is None:
+            values, why_empty = self._measurements.cell(*key).values, self._measurements.why_empty(*key)
+            found = _describe(protocol, case, values, why_empty, self._seed)
+            self._found[protocol.name, *key] = found
+        return found
 
 
-def _scenarios(
-    described: _SampleFindings, members: Sequence[Case], measurements: Measurements, software: SoftwareComparisons
-) -> Iterator[Scenario]:
+def _scenarios(described: _Tests, setting: _SettingToTest, measurements: Measurements) -> Iterator[Scenario]:
     """One a metric that at least two cases have values of. Cases whose runs differ in software are no groups of one
     analysis of variance."""
-    comparabilities = {
-        (later, earlier): software.between(members[later], members[earlier])
-        for earlier, later in itertools.combinations(range(len(members)), 2)
-    }
+    protocol, members, comparabilities = setting.protocol, setting.members, setting.comparabilities
     are_alike = not any(found.excluded for found in comparabilities.values())
-    protocol = described.protocol
     for metric in [METRICS[name] for name in protocol.metrics]:
         values = {case: dict(measurements.cell(case.id, metric.name).values) for case in members}
         if sum(bool(found) for found in values.values()) < 2:
             continue
-        samples = tuple(described.of(case, metric) for case in members)
+        samples = tuple(described.sample(protocol, case, metric) for case in members)
         complete = protocol.checks_normality and are_alike and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
         tested_pairs = tuple(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,17 +38,18 @@ def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
     A case without a baseline is left out. A factor that follows from the baseline's (a calibration from `precision`)
     may differ when it is idle in one of the two. UsageError when several baselines fit one case.
     """
+    followers = _followers(contrast)
+    free = followers | set(contrast.baseline)
+    must_agree = followers - {"checkpoint"} if "model" in contrast.baseline else followers
     baselines: dict[tuple[Any, ...], list[Case]] = {}
     for case in cases:
         if _is_baseline(case, contrast):
-            baselines.setdefault(_match_key(case, contrast), []).append(case)
+            baselines.setdefault(_match_key(case, free), []).append(case)
     found: list[Pair] = []
     for case in cases:
         if _is_baseline(case, contrast) or not contrast.selects(case):
             continue
-        candidates = [
-            other for other in baselines.get(_match_key(case, contrast), []) if _followers_fit(case, other, contrast)
-        ]
+        candidates = [other for other in baselines.get(_match_key(case, free), []) if agree(case, other, must_agree)]
         if len(candidates) > 1:
             raise _ambiguous(case, candidates)
         found.extend(Pair(case, other) for other in candidates)
@@ -102,15 +103,10 @@ def _followers(contrast: Contrast) -> set[str]:
     return names.union(*(followers_of(name) for name in contrast.baseline)) - set(contrast.baseline)
 
 
-def _match_key(case: Case, contrast: Contrast) -> tuple[Any, ...]:
-    free = _followers(contrast) | set(contrast.baseline)
+def _match_key(case: Case, free: Set[str]) -> tuple[Any, ...]:
+    """What a case has in common with its baseline: all that is not free to differ."""
     sources = tuple(source for source in case.sources if source[0] not in free)
     return (*((name, value) for name, value in case.factors().items() if name not in free), sources)
-
-
-def _followers_fit(case: Case, other: Case, contrast: Contrast) -> bool:
-    free = {"checkpoint"} if "model" in contrast.baseline else set()
-    return agree(case, other, _followers(contrast) - free)
 
 
 def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:

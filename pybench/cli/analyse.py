@@ -18,7 +18,7 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
 
     with all_cores() as processes:
         dataset = load(directory, processes=processes)
-    analysis, coverage = analyse_dataset(dataset), measure(dataset)
+        analysis, coverage = analyse_dataset(dataset, processes), measure(dataset)
     if as_json:
         print_json({**analysis.as_json(), "coverage": coverage.as_json()})
         return

@@ -40,11 +40,13 @@ def report(
     if record is not None and record.is_current():
         print(campaign.report / "index.html")
         return
-    from pybench.dataset import load
     from pybench.processes import all_cores
-    from pybench.report import write_report
 
     with all_cores() as processes:
+        processes.prepare("pybench.dataset.run_tables")
+        from pybench.dataset import load
+        from pybench.report import write_report
+
         dataset = load(directory, processes=processes)
         gc.freeze()  # it stays until the end: nobody needs to look through it for cycles
         projection = None if scenario is None else _projection(scenario, dataset)

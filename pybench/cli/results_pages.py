@@ -10,10 +10,10 @@ A campaign can be older than the published values of its ready plan. Its runs ar
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pybench.analysis import Analysis, analyse
 from pybench.analysis.references import ReferenceFinding
@@ -21,6 +21,7 @@ from pybench.case.contrasts import to_json
 from pybench.case.data import trained_here
 from pybench.catalogue.papers import PAPERS, Paper
 from pybench.dataset import Dataset, load
+from pybench.dataset.software import BOARD
 from pybench.errors import UsageError
 from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
@@ -198,35 +199,22 @@ def _differences(campaign: PublishedCampaign, shown: Sequence[ReferenceFinding])
 
 
 def _boards(campaign: PublishedCampaign) -> str:
-    models: dict[str, str] = {}
-    processors: dict[str, None] = {}
-    for content in _environments(campaign):
-        board = content.get("measuring", {}).get("gpu")
-        if board:
-            models[board["uuid"]] = board["name"]
-        processors[f"CPUs {content['cpus_allowed']} of {content['cpu']}, no GPU"] = None
-    counts = {name: list(models.values()).count(name) for name in models.values()}
-    return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items())) or "; ".join(processors)
-
-
-def _environments(campaign: PublishedCampaign) -> list[Mapping[str, Any]]:
-    """Those of runs that began: one that cannot run here has none."""
-    return [one.content for one in campaign.dataset.environments if "python" in one.content]
+    runs = [run for blocks in campaign.dataset.software.values() for run in blocks.values()]
+    models = {run.facts[BOARD]: run.board_model for run in runs if run.board_model is not None}
+    if models:
+        return ", ".join(f"{number} x {name}" for name, number in sorted(Counter(models.values()).items()))
+    allowed, processors = (", ".join(campaign.dataset.environments.values_of(name)) for name in ("cpus_allowed", "cpu"))
+    return f"CPUs {allowed} of {processors}, no GPU"
 
 
 def _versions(campaign: PublishedCampaign) -> str:
-    found: dict[str, None] = {}
     rows = [case.runtime_row for case in campaign.dataset.plan.cases]
     needed = dict.fromkeys(name for row in rows if row is not None for name in row.needs)
-    for content in _environments(campaign):
-        board = content.get("measuring", {}).get("gpu") or {}
-        if "driver_version" in board:
-            found[f"driver {board['driver_version']}"] = None
-        found[f"Python {content['python']}"] = None
-        for name in needed:
-            if name in content.get("packages", {}):
-                found[f"{name} {content['packages'][name]}"] = None
-    return ", ".join(found)
+    facts = {"driver": "measuring.gpu.driver_version", "Python": "python"} | {
+        name: f"packages.{name}" for name in needed
+    }
+    stated = campaign.dataset.environments
+    return ", ".join(f"{title} {value}" for title, fact in facts.items() for value in stated.values_of(fact))
 
 
 def _cautions(campaign: PublishedCampaign) -> str:

@@ -29,13 +29,13 @@ from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.collector import no_collection
 from pybench.dataset.energy import BoardEnergies
+from pybench.dataset.environments import EnvironmentFacts
 from pybench.dataset.predictions import read_predictions
 from pybench.dataset.run_tables import (
     CAUTION_SCHEMA,
     METRIC_SCHEMA,
     RUN_SCHEMA,
     RUNS_SCHEMA,
-    Environment,
     Reading,
     ReadRuns,
     RunTables,
@@ -104,7 +104,7 @@ class Dataset:
     prediction_runs: Mapping[str, Mapping[str, tuple[int, ...]]]
     labels: Mapping[tuple[str, int], Mapping[str, Any]]
     energies: BoardEnergies
-    environments: tuple[Environment, ...]
+    environments: EnvironmentFacts
     software: Mapping[str, Mapping[int, Software]]
     """Case id -> block -> what that `ok` run ran with."""
     artefacts: tuple[ArtefactRecord, ...]
@@ -184,7 +184,7 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False, processes: P
         prediction_runs=prediction_runs,
         labels=tables.labels,
         energies=tables.energies,
-        environments=tables.environments(),
+        environments=tables.environments,
         software=tables.software,
         artefacts=tuple(artefacts),
         unfinished=frozenset(started - {(run.case_id, run.block) for run in found}),
@@ -202,13 +202,13 @@ def _read_finished(
     """The runs that count and the makings, each checked before it is read; with `hash_all` the other finished attempts
     are checked, too."""
     reading = Reading(
-        campaign.path,
+        campaign,
         {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases},
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
     )
     finished = list(campaign.finished())
     tasks = list(tasks_of([one for one in finished if one.block != MAKING], hashed, hash_all=hash_all))
-    whole = ReadRuns([], RunTables(), hashed, [])
+    whole = ReadRuns([], RunTables(campaign), hashed, [])
     for part in processes.map(partial(read_runs, reading), tasks):
         whole.runs.extend(part.runs)
         whole.tables.extend(part.tables)

@@ -7,19 +7,18 @@ docs/formats/rundir.md. Nothing is computed here: `pybench.analysis.joules` and 
 
 from __future__ import annotations
 
+import marshal
 import math
-import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pybench.campaign.directory import RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, ENVIRONMENT, POWER_POLLED, POWER_SAMPLES
 from pybench.catalogue.reasons import Reason, reason_from_text
 from pybench.errors import CorruptError
@@ -64,16 +63,11 @@ class EnergyWindow:
     u_tail_j: float | None = None
     tail_end_s: float | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle, which by itself looks at each field in Python: there is a window for each run."""
-        return _window_of, _values_of(self)
-
-
-_values_of = attrgetter(*EnergyWindow.__slots__)
-
-
-def _window_of(*values: Any) -> EnergyWindow:
-    return EnergyWindow(**dict(zip(EnergyWindow.__slots__, values, strict=True)))
+    @classmethod
+    def of(cls, stored: Sequence[Any]) -> EnergyWindow:
+        """The values of its fields as energy.json has them, in their order."""
+        values = dict(zip(cls.__slots__, stored, strict=True))
+        return cls(**values | {"reasons": tuple(map(reason_from_text, values["reasons"]))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +82,15 @@ class RunEnergy:
     power_limit_w: float | None = None
 
 
-class FirstEnergy(NamedTuple):
-    """What the first window of energy.json says of a run, for choosing one of several runs."""
+@dataclass(frozen=True, slots=True)
+class CheckedEnergy:
+    """energy.json of one run, which `check_energy` found to be as it must. The fields are those of `RunEnergy`;
+    `windows`: what `EnergyWindow.of` needs of each."""
 
-    energy_j: float | None
-    is_valid: bool
-
-
-class _KeptEnergy(NamedTuple):
-    """`rest`: the other fields of a `RunEnergy`, pickled."""
-
-    directory: RunDirectory
     sensor: Mapping[str, Any]
-    rest: bytes
-    first: FirstEnergy
+    windows: tuple[tuple[Any, ...], ...]
+    spans: dict[str, tuple[float, float]]
+    power_limit_w: float | None
 
 
 class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
@@ -110,25 +99,29 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
     A report shows one run of each case. The objects of all runs would take a third of the memory of a dataset.
     """
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], _KeptEnergy] = {}
+    def __init__(self, campaign: CampaignDirectory) -> None:
+        self._campaign = campaign
+        self._kept: dict[tuple[str, int], tuple[int, Mapping[str, Any], bytes]] = {}
+        """(attempt, sensor, windows with spans and limit)"""
 
-    def add(self, key: tuple[str, int], energy: RunEnergy, sensor: Mapping[str, Any]) -> None:
+    def add(self, directory: RunDirectory, energy: CheckedEnergy, sensor: Mapping[str, Any]) -> None:
         """`sensor`: equal to that of `energy`, and shared by runs."""
-        first = energy.windows[0]
-        rest = pickle.dumps((energy.windows, energy.spans, energy.power_limit_w), pickle.HIGHEST_PROTOCOL)
-        self._kept[key] = _KeptEnergy(energy.directory, sensor, rest, FirstEnergy(first.energy_j, first.valid))
+        rest = marshal.dumps((energy.windows, energy.spans, energy.power_limit_w))
+        self._kept[directory.case_id, directory.block] = (directory.attempt, sensor, rest)
 
     def extend(self, other: BoardEnergies) -> None:
         self._kept |= other._kept
 
     def __getitem__(self, key: tuple[str, int]) -> RunEnergy:
-        kept = self._kept[key]
-        return RunEnergy(kept.directory, kept.sensor, *pickle.loads(kept.rest))
+        attempt, sensor, rest = self._kept[key]
+        windows, spans, limit_w = marshal.loads(rest)
+        directory = self._campaign.attempt(*key, attempt)
+        return RunEnergy(directory, sensor, tuple(map(EnergyWindow.of, windows)), spans, limit_w)
 
-    def first(self, key: tuple[str, int]) -> FirstEnergy:
-        """Of the first window of a run, without making the rest."""
-        return self._kept[key].first
+    def first(self, key: tuple[str, int]) -> EnergyWindow:
+        """The first window of a run, without making the rest."""
+        windows, *_ = marshal.loads(self._kept[key][-1])
+        return EnergyWindow.of(windows[0])
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self._kept)
@@ -151,12 +144,12 @@ class PowerRecording:
     counter_j: Numbers
 
 
-def board_energy(
+def check_energy(
     directory: RunDirectory,
     content: Mapping[str, Any],
     windows: Mapping[str, Mapping[str, Any]],
     environment: Mapping[str, Any],
-) -> RunEnergy:
+) -> CheckedEnergy:
     """energy.json, `content`, with what summary.json and environment.json say of the same run. Raises CorruptError for
     a file that is not as docs/formats/rundir.md says."""
     file = directory.file(ENERGY)
@@ -167,8 +160,8 @@ def board_energy(
         raise CorruptError(f"{file}: response_s and counter_tick_s of `sensor` must be above 0")
     if not isinstance(stored, list) or not stored or not all(isinstance(window, dict) for window in stored):
         raise CorruptError(f"{file}: `windows` must be a list of at least one object")
-    parsed = tuple(_parse_window(window, f"{file}: window {number}") for number, window in enumerate(stored, start=1))
-    return RunEnergy(directory, sensor, parsed, _spans(directory, windows, environment), _power_limit_w(environment))
+    checked = tuple(_check_window(window, file, number) for number, window in enumerate(stored, start=1))
+    return CheckedEnergy(sensor, checked, _spans(directory, windows, environment), _power_limit_w(environment))
 
 
 def read_recording(directory: RunDirectory) -> PowerRecording:
@@ -181,9 +174,11 @@ def read_recording(directory: RunDirectory) -> PowerRecording:
     )
 
 
-def _parse_window(stored: Mapping[str, Any], place: str) -> EnergyWindow:
+def _check_window(stored: Mapping[str, Any], file: Path, number: int) -> tuple[Any, ...]:
+    """The values of the fields of an `EnergyWindow`. Entries that a later pybench adds are no damage."""
+
     def refuse(name: str, wanted: str) -> CorruptError:
-        return CorruptError(f"{place}: {name} must be {wanted}")
+        return CorruptError(f"{file}: window {number}: {name} must be {wanted}")
 
     for name in _TEXTS:
         if not isinstance(stored.get(name), str):
@@ -206,9 +201,7 @@ def _parse_window(stored: Mapping[str, Any], place: str) -> EnergyWindow:
         raise refuse("reasons", "a list of texts")
     if stored["end_s"] <= stored["begin_s"]:
         raise refuse("end_s", "after begin_s")
-    # Entries that a later pybench adds are no damage.
-    known = {name: stored[name] for name in EnergyWindow.__slots__ if name in stored}
-    return EnergyWindow(**known | {"reasons": tuple(map(reason_from_text, reasons))})
+    return tuple(map(stored.get, EnergyWindow.__slots__))
 
 
 def _spans(

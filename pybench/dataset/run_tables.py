@@ -6,7 +6,6 @@ A task is read whole by one process. What is kept of its runs travels back: colu
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +15,15 @@ from typing import Any
 import polars as pl
 
 from pybench.campaign import storage
-from pybench.campaign.directory import KnownCase, RunDirectory
+from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory
 from pybench.campaign.hashed import CheckedFiles, HashedRuns
 from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.validities import VALIDITIES
 from pybench.collector import no_collection
-from pybench.dataset.energy import BoardEnergies, RunEnergy, board_energy
+from pybench.dataset.energy import BoardEnergies, CheckedEnergy, check_energy
+from pybench.dataset.environments import EnvironmentFacts
 from pybench.dataset.service_levels import evaluate
 from pybench.dataset.software import Software, read_software
 from pybench.errors import CorruptError
@@ -81,14 +81,6 @@ _NO_METRIC: Mapping[None, Mapping[str, Any]] = {None: {}}  # of a run without an
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """One machine and set of versions, as stored, and the runs that it served."""
-
-    content: Mapping[str, Any]
-    runs: int
-
-
-@dataclass(frozen=True, slots=True)
 class _LoadedRun:
     """One complete run as read."""
 
@@ -98,7 +90,7 @@ class _LoadedRun:
     summary: Mapping[str, Any]
     environment: Mapping[str, Any]
     guarded: bool
-    energy: RunEnergy | None = None
+    energy: CheckedEnergy | None = None
     levels: Mapping[str, Any] = field(default_factory=dict)
     """Metrics at the bounds that the plan asks about, in the stored form."""
 
@@ -107,7 +99,7 @@ class _LoadedRun:
 class Reading:
     """What reading any run needs."""
 
-    campaign: Path
+    campaign: CampaignDirectory
     known: Mapping[str, KnownCase]
     blocks: Mapping[str, int]
     """Case id -> how many blocks the plan asks for."""
@@ -136,31 +128,32 @@ class RunTables:
     """What is kept of runs: a run's files are read, put into columns, and let go, because a campaign's JSON is many
     times its numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, campaign: CampaignDirectory) -> None:
+        self._campaign = campaign
         self._metric_rows: list[list[Any]] = []
         self._chunks: list[pl.DataFrame] = []
         self._shared: dict[bytes, Any] = {}
-        self._environments: dict[bytes, list[Any]] = {}
         self.rows: list[list[Any]] = []
         self.cautions: list[list[Any]] = []
         self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
-        self.energies = BoardEnergies()
+        self.energies = BoardEnergies(campaign)
+        self.environments = EnvironmentFacts()
         self.software: dict[str, dict[int, Software]] = {}
 
-    def add(self, run: _LoadedRun, campaign: Path) -> None:
+    def add(self, run: _LoadedRun) -> None:
         key = _key(run)
         number = len(self.rows)
         metrics: dict[str, Any] = {**run.summary["metrics"], **run.levels}
         for name, metric in metrics.items() or _NO_METRIC.items():
             self._metric_rows.append([number, name, *map(metric.get, _STORED_COLUMNS)])
-        self.rows.append(_run_row(run, campaign))
+        self.rows.append(_run_row(run, self._campaign.path))
         self.cautions += _caution_rows(run)
         self.labels[key] = self._share(run.summary["labels"])
         if run.energy is not None:
-            self.energies.add(key, run.energy, self._share(run.energy.sensor))
+            self.energies.add(run.directory, run.energy, self._share(run.energy.sensor))
         if run.run["outcome"] == "ok":
             self.software.setdefault(key[0], {})[key[1]] = self._software_of(run.environment)
-        self._count_environment(run.environment)
+        self.environments.add(run.environment)
 
     def finish(self) -> RunTables:
         """Metrics as columns, and without what only helps to add runs: ready for another process."""
@@ -183,27 +176,16 @@ class RunTables:
         self.energies.extend(other.energies)
         for case_id, found in other.software.items():
             self.software.setdefault(case_id, {}).update(found)
-        for key, (content, count) in other._environments.items():
-            self._environments.setdefault(key, [content, 0])[1] += count
+        self.environments.extend(other.environments)
 
     def metrics(self) -> pl.DataFrame:
         return pl.concat([pl.DataFrame(schema=_METRICS_STORED), *self._chunks])
-
-    def environments(self) -> tuple[Environment, ...]:
-        """Distinct environments in the order of their first run. Equality is of the stored content."""
-        return tuple(Environment(content, count) for content, count in self._environments.values())
 
     def _software_of(self, environment: Mapping[str, Any]) -> Software:
         software = read_software(environment)
         text = _text_of((software.facts, software.packages, software.board_model))
         shared: Software = self._shared.setdefault(text, software)
         return shared
-
-    def _count_environment(self, content: Mapping[str, Any]) -> None:
-        """Environments of runs differ in load and clocks; their large parts are equal and kept once."""
-        parts = {name: self._share(part) if isinstance(part, dict | list) else part for name, part in content.items()}
-        found = self._environments.setdefault(hashlib.sha256(_text_of(content)).digest(), [parts, 0])
-        found[1] += 1
 
     def _share(self, value: Any) -> Any:
         """One object for all equal values of JSON, and for equal parts of those that differ."""
@@ -235,7 +217,7 @@ def tasks_of(attempts: Sequence[RunDirectory], hashed: HashedRuns, *, hash_all: 
 
 @no_collection()
 def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
-    read = ReadRuns([], RunTables(), task.hashed, [])
+    read = ReadRuns([], RunTables(reading.campaign), task.hashed, [])
     for directory in task.counting:
         try:
             run = _read_run(directory, directory.check_files(task.hashed), reading.known)
@@ -244,7 +226,7 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
             continue
         read.runs.append(directory)
         if directory.block <= reading.blocks.get(directory.case_id, 0):
-            read.tables.add(run, reading.campaign)
+            read.tables.add(run)
     for directory in task.others:
         try:
             directory.check_files(task.hashed)
@@ -267,7 +249,7 @@ def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str
     _check_run(run)
     _check_tables(run, files)
     content = files.read_energy()
-    energy = None if content is None else board_energy(directory, content, run.summary["windows"], run.environment)
+    energy = None if content is None else check_energy(directory, content, run.summary["windows"], run.environment)
     if directory.case_id not in known or run.run["outcome"] != "ok":
         return replace(run, energy=energy)
     levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])

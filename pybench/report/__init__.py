@@ -37,6 +37,7 @@ __all__ = ["write_report"]
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+_IMPORTED_SLOWLY = ("scipy.stats", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
@@ -51,15 +52,17 @@ def write_report(
 ) -> Path:
     """Writes everything under `folder` (by default the campaign's own `report/`) and returns the page; the page comes
     last. `run_link`: what leads from there to the runs, where it is not to be the way from `folder`. `projection`: gets
-    a section of its own. `processes`: which draw the figures, and end then; None: this one alone. `pdf`: also as PDF.
+    a section of its own. `processes`: which carry out protocols and draw the figures, and end then; None: this one
+    alone. `pdf`: also as PDF.
 
     Tables and figures that the page of before links, and that this report does not have, are deleted."""
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
-    material = Material(dataset, analyse(dataset), measure(dataset), run_link, projection)
+    processes = processes or Processes(1)
+    processes.prepare(*_IMPORTED_SLOWLY)
+    material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
     sections = build_sections(material)
     elements = [element for section in sections for element in section.elements]
-    processes = processes or Processes(1)
     begun = _begin_figures(elements, processes, pdf=pdf)
     before = _linked_files(target / INDEX)
     _make_folders(target)

@@ -9,6 +9,7 @@ escaped in each form.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import unicodedata
 from dataclasses import dataclass, replace
@@ -200,7 +201,8 @@ def to_markdown(table: Table) -> str:
     marks = _footnote_marks(table)
     head = [_markdown(column.title) for column in table.columns]
     rule = ["---:" if column.numeric else "---" for column in table.columns]
-    body = [[_markdown(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
+    escaped = functools.cache(_markdown)  # names of cases, metrics and units stand in many rows
+    body = [[escaped(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
     lines = [f"**{_markdown(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in (head, rule, *body)), ""]
     lines += [f"{_markdown(note)}  " for note in table.notes]
     lines += [f"{mark}: {_markdown(reason)}  " for reason, mark in marks.items()]
@@ -211,7 +213,8 @@ def to_latex(table: Table) -> str:
     """A `tabular` for \\input inside a table environment; needs the package booktabs and nothing else."""
     marks = _footnote_marks(table)
     layout = "".join("r" if column.numeric else "l" for column in table.columns)
-    rows = [[_latex(cell.full_text + _mark(marks, cell)) for cell in row] for row in table.rows]
+    escaped = functools.cache(_latex)
+    rows = [[escaped(cell.full_text + _mark(marks, cell)) for cell in row] for row in table.rows]
     lines = [
         f"% {_one_line(table.title)}",
         *(f"% {_one_line(note)}" for note in table.notes),

@@ -82,6 +82,14 @@ def test_no_change_still_has_a_width() -> None:
     assert found.upper == pytest.approx(1.959964**2 / (360 + 1.959964**2), rel=1e-3)
 
 
+def test_a_share_has_the_interval_of_scipy_bit_for_bit() -> None:
+    for n in (1, 2, 3, 7, 50, 360, 10_000):
+        for hits in range(0, n + 1, max(1, n // 50)):
+            theirs = stats.binomtest(hits, n).proportion_ci(0.95, method="wilson")
+            found = estimate_share(hits, n)
+            assert (found.lower, found.upper) == (float(theirs.low), float(theirs.high)), (hits, n)
+
+
 def test_a_share_has_wilsons_interval_worked_by_hand() -> None:
     # 9 of 10: centre (0.9 + 0.1920729) / 1.3841459 and half-width 1.96 sqrt(0.009 + 0.0096036) / 1.3841459
     found = estimate_share(9, 10)

@@ -13,11 +13,12 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from pybench.analysis import Analysis, analyse
+from pybench.analysis import Analysis, analyse, protocol
 from pybench.analysis.protocol import ProtocolFinding
 from pybench.case import Case
 from pybench.dataset import Dataset, load
 from pybench.errors import CorruptError
+from pybench.processes import Processes
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.precision_campaign import BATCHES, INFER, PRECISIONS, REPETITIONS, values_of
 
@@ -33,6 +34,18 @@ def test_four_precisions_make_six_pairs_per_batch_and_metric(finding: ProtocolFi
             assert [(pair.second, pair.first) for pair in scenario.tested_pairs] == list(
                 itertools.combinations(setting.cases, 2)
             )
+
+
+@pytest.mark.process
+def test_two_processes_find_what_one_finds(papers: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_TASK_SETTINGS", 1)
+    processes = Processes(2)
+    try:
+        shared = analyse(papers, processes)
+    finally:
+        processes.close()
+    assert len(shared.protocols[0].settings) == 3
+    assert shared == analyse(papers)
 
 
 def test_every_pair_is_what_scipy_says(papers: Dataset, finding: ProtocolFinding) -> None:

@@ -82,7 +82,7 @@ def test_runs_that_the_plan_does_not_ask_for_are_no_part_of_the_tables(tmp_path:
     dataset = load(builder.path)
     assert dataset.frame["value"].to_list() == [1.0, 2.0]
     assert (dataset.runs.height, dataset.cautions.height, set(dataset.cases)) == (2, 0, {INFER.id})
-    assert sum(environment.runs for environment in dataset.environments) == 2
+    assert dataset.environments["schema_version"].total() == 2
     assert (dataset.beyond, dict(dataset.orphans)) == (1, {INFER.with_factors(batch=8).id: 1})
     assert dataset.unfinished == frozenset()
 
@@ -268,7 +268,8 @@ def test_cautions_reasons_and_environments_are_kept(tmp_path: Path) -> None:
     dataset = load(builder.path)
     assert dataset.cautions.select("block", "code", "detail").rows() == [(1, "outliers", "3 of 100")]
     assert dataset.runs["reasons_timing"].to_list() == [["not_steady"], []]
-    assert [environment.runs for environment in dataset.environments] == [1, 1]
+    assert dict(dataset.environments["host.name"]) == {"bench-1": 1, "other": 1}
+    assert dataset.environments["schema_version"].total() == 2
 
 
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir(), lambda path: path.write_text("x")])

@@ -102,16 +102,17 @@ def metrics_table(analysis: Analysis) -> Table:
     factors = {workload: varying_factors(cases) for workload, cases in of_workload.items()}
     for case in analysis.cases:
         text = case_text(case.case, factors[case.case.workload])
+        head = (
+            Cell(case.case.workload, csv=(case.case.workload,)),
+            Cell(text, csv=(case.case.title(),)),
+            Cell(case.case.id[:12], csv=(case.case.id,)),
+        )
         for name, finding in case.metrics.items():
-            head = (
-                case.case.workload,
-                text,
-                case.case.id[:12],
-                finding.metric.label,
-                finding.metric.unit,
+            cells = (
+                *head,
+                Cell(finding.metric.label, csv=(name,)),
+                Cell(finding.metric.unit, csv=(finding.metric.unit,)),
             )
-            csv_fields = (case.case.workload, case.case.title(), case.case.id, name, finding.metric.unit)
-            cells = [Cell(shown, csv=(field,)) for shown, field in zip(head, csv_fields, strict=True)]
             median = None if finding.median is None else format_plain(finding.median)
             mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), _absolute_cell(finding.absolute_95)
             rows.append((*cells, mean, absolute, number_cell(finding.median, text=median)))
