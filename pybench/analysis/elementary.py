@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logarithms and exponentials that have the same bits on every processor.
+"""Logarithms, exponentials and cubes that have the same bits on every processor.
 
 NumPy's own come in several kinds, chosen by the processor's vector instructions, and those differ in the last bit (its
-sums, means and roots do not). A report made again on another machine has to have the same bytes, so the few thousand
+sums, means, squares and roots do not). A report made again on another machine has to have the same bytes, so the few thousand
 values here go one by one through the C library.
 """
 
@@ -32,3 +32,8 @@ def exp(value: float) -> float:
 def exp_of(values: Numbers) -> Numbers:
     """`exp` of each value, in the same shape."""
     return np.array([exp(value) for value in values.flat], dtype=np.float64).reshape(values.shape)
+
+
+def cube(values: Numbers) -> Numbers:
+    """The third power of each value, in the same shape."""
+    return values * values * values

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
+from pybench.analysis.elementary import cube
 from pybench.analysis.estimate import Sample
 
 
@@ -81,7 +82,7 @@ def _pivot(value: float, signed: list[tuple[int, Sample]]) -> Pivot:
     shares = [part / math.fsum(parts) for part in parts]
     freedom = 1 / math.fsum(share**2 / (sample.n - 1) for share, (_, sample) in zip(shares, signed, strict=True))
     cubes = [
-        sign * float(((some / error) ** 3).mean()) / some.size**2
+        sign * float(cube(some / error).mean()) / some.size**2
         for (sign, _), some in zip(signed, deviations, strict=True)
     ]
     # Moments with 1/n in the numerator and the denominator, as in g1: `error` has 1/(n - 1).
