@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The BCa bootstrap of a mean (Efron 1987, JASA 82:171), with one draw of resamples for all samples of a size.
 
-The bounds are those of `scipy.stats.bootstrap` with the same seed, in a third of the time; only the last bit may differ,
-because a cube here has the same bits on every processor. scipy draws the same resamples again for each sample, and looks at the shapes of its arguments many times.
+The bounds are those of `scipy.stats.bootstrap` with the same seed, in a third of the time. The last bit may differ,
+because a cube here has the same bits on every processor. scipy draws the same resamples again for each sample, and
+looks at the shapes of its arguments many times.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Logarithms, exponentials and cubes that have the same bits on every processor.
 
 NumPy's own come in several kinds, chosen by the processor's vector instructions, and those differ in the last bit (its
-sums, means, squares and roots do not). A report made again on another machine has to have the same bytes, so the few thousand
-values here go one by one through the C library.
+sums, means, squares and roots do not). A report made again on another machine has to have the same bytes. So the few
+thousand logarithms and exponentials here go one by one through the C library.
 """
 
 from __future__ import annotations
