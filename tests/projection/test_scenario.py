@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pybench.document import read_document
+from pybench.document import parse_text
 from pybench.errors import ScenarioError
 from pybench.projection import read_scenario
+from pybench.projection.scenario import A_SCENARIO
 
 SCENARIO = """\
 name: small
@@ -49,7 +50,9 @@ def written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
 def test_ready_scenarios_say_why_each_input_is_as_it_is(path: Path) -> None:
     inputs = read_scenario(path).inputs
-    stated = read_document(path).root.plain()
+    root, problems = parse_text(path.read_text(), str(path), kind=A_SCENARIO)
+    stated = root.plain()
+    assert not problems
     written = {f"{group}.{key}" for group in ("query", "energy", "node", "site", "fleet") for key in stated[group]}
     assert set(inputs) == written
     assert all(one.source or one.chosen or one.measured for one in inputs.values())

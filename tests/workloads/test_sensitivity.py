@@ -84,7 +84,7 @@ def test_on_labelled_images_it_tells_what_each_node_costs_in_accuracy() -> None:
     assert (np.abs(table["only_top1_percent"] - whole["fp32_top1_percent"]) < 2).all()
     assert result.valid["precision"].value is True
     assert result.valid["timing"].value is None
-    assert not codes(result) - {"small_calibration"}
+    assert not codes(result) - {"small_calibration", "int8_saturates"}  # the latter by the CPU
 
 
 def test_the_errors_of_pairs_follow_the_calibration() -> None:
