@@ -45,7 +45,8 @@ class ResolvedPlan:
         fitting = fitting or [case for case in self.cases if name and case.id.startswith(name)]
         if len(fitting) != 1:
             what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
-            near = [] if fitting else difflib.get_close_matches(name, [case.title() for case in self.cases], 1)
+            alike = [case.title() for case in self.cases if not fitting and name.startswith(f"{case.workload} ")]
+            near = difflib.get_close_matches(name, alike, 1)
             hint = f"did you mean `{near[0]}`?" if near else "`pybench expand PLAN` lists cases with their ids"
             raise UsageError(f"{name} {what} of the plan", hint=hint)
         return fitting[0]
