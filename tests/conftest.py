@@ -8,6 +8,7 @@ no Python that a test starts puts its working directory first.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return folder if folder in IN_ONE_WORKER else file
 
     return ByPlace(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report: Any) -> None:
+    """A process of tests that dies is told at once: with its test, and with its status, which pytest-xdist keeps back."""
+    status = report.node.gateway._io.popen.wait(10)
+    report.longrepr += f", and ended with {f'status {status}' if status >= 0 else signal.Signals(-status).name}"
+    print(f"\n{report.longrepr}", file=sys.stderr, flush=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,7 @@ of pybench and keeps its traceback.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from functools import cache
@@ -75,12 +76,14 @@ def main(arguments: list[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         say("interrupted")
         return EXIT_INTERRUPTED
-    except (_Unread, BrokenPipeError):
-        return _end_unread()
+    except (_BrokenPipe, BrokenPipeError):
+        if _is_unread():
+            return _end_unread()
+        raise
 
 
-class _Unread(Exception):
-    """Whoever read our output went away. Typer would take a BrokenPipeError for its own business, and end with 1."""
+class _BrokenPipe(Exception):
+    """A BrokenPipeError, which Typer would take for its own business and end with 1."""
 
 
 class _Group(typer.core.TyperGroup):
@@ -88,7 +91,7 @@ class _Group(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise _Unread from error
+            raise _BrokenPipe from error
         except KeyboardInterrupt as error:  # Typer would end without a word
             raise typer.Abort from error
 
@@ -102,6 +105,14 @@ class _Group(typer.core.TyperGroup):
 
 def _name_of(module: ModuleType) -> str:
     return module.__name__.rpartition(".")[2]
+
+
+def _is_unread() -> bool:
+    """Whether whoever read our output or our talk went away: any other pipe that breaks is a defect of pybench."""
+    waiting = select.poll()
+    for stream in (1, 2):
+        waiting.register(stream, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in waiting.poll(0))
 
 
 def _end_unread() -> int:

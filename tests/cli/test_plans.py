@@ -202,6 +202,17 @@ def test_output_that_nobody_reads_ends_the_command_without_a_word(grid: str, arg
     assert done.returncode == -signal.SIGPIPE
 
 
+def test_a_pipe_that_breaks_inside_a_command_is_a_defect_and_ends_it_with_words(grid: str) -> None:
+    program = (
+        "import sys; from unittest.mock import patch; from pybench.cli import main\n"
+        "with patch('pybench.cli.expand.print_json', side_effect=BrokenPipeError('of a helper')):\n"
+        f"    main(['expand', {grid!r}, '--json'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "BrokenPipeError: of a helper" in done.stderr
+
+
 def test_help_lists_every_command_once_with_its_whole_summary(capsys: Captured) -> None:
     assert main(["--help"]) == EXIT_OK
     shown = capsys.readouterr().out
