@@ -96,7 +96,7 @@ class PlanShape:
 @dataclass(frozen=True, slots=True)
 class Shaped:
     """A tree read as a plan. `plan`: what fits, without criteria where something does not, for half a matrix is no
-    ground to compare on; None where no entry can be read. `damaged`: the entries that lost a part."""
+    ground to compare on; None where no entry can be read. `damaged`: the entries that lost a part, or a default."""
 
     plan: PlanShape | None
     damaged: frozenset[int]
@@ -128,8 +128,11 @@ class _Reader:
         description = self._checked(keys, "description", lambda value: _text("description", value), None)
         seed = self._checked(keys, "seed", lambda value: _integer("seed", value, 0, LARGEST_SEED), 0)
         repetitions = self._checked(keys, "repetitions", _repetitions, 10)
+        before = len(self.problems)
         defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
+        are_whole = len(self.problems) == before
         matrix = self._matrix(keys.get("matrix"))
+        self.damaged.update(() if are_whole else range(len(matrix)))
         criteria = tuple(self._criteria(node) for node in self._blocks(keys.get("criteria")))
         require = self._names(keys.get("require"), "require", VALIDITIES, many=True)
         protocol = self._protocol(keys.get("protocol"))
@@ -338,7 +341,7 @@ class _Reader:
         may_be_null: bool = True,
     ) -> Single:
         keys = self._optional(node, called, factors, of_list=of_list, may_be_null=may_be_null)
-        found = {name: self._value(keys[name], factor) for name, factor in factors.items() if name in keys}
+        found = {name: self._one_value(keys[name], factor) for name, factor in factors.items() if name in keys}
         return {name: value[0] for name, value in found.items() if value}
 
     def _lists(self, node: Node | None, called: str, factors: Mapping[str, Factor], *, of_list: bool = False) -> Lists:
@@ -381,6 +384,14 @@ class _Reader:
             return ()
         joined = [check_value(factor, ",".join(sizes)) for sizes in itertools.product(*axes)]
         return tuple(joined)
+
+    def _one_value(self, node: Node, factor: Factor) -> tuple[Value, ...]:
+        """`_value` where several would do in another place of the plan."""
+        if node.items is None:
+            return self._value(node, factor)
+        hint = "an entry of `matrix` takes a list, and has a case for each of its values"
+        self._say(node, f"`{factor.name}` takes one value here, not a list", hint)
+        return ()
 
     def _value(self, node: Node, factor: Factor) -> tuple[Value, ...]:
         """A value in a tuple of one; empty where it does not fit, since null is a value."""

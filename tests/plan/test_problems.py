@@ -619,3 +619,15 @@ def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry:
     found = problems(f"  - {entry}\n")
     assert len(found) == 1
     assert what in found[0]
+
+
+def test_a_list_of_defaults_is_told_where_lists_stand_and_nothing_is_said_to_be_missing(problems: Problems) -> None:
+    found = problems(
+        "schema_version: 1\nname: x\ndefaults: {workload: infer, model: [mlp, digits-cnn], runtime: cpp}\n"
+        "matrix:\n  - {batch: [1, 2]}\n",
+        whole=True,
+    )
+    assert len(found) == 2
+    hint = "an entry of `matrix` takes a list, and has a case for each of its values"
+    assert found[0] == f"3:36: `model` takes one value here, not a list ({hint})"
+    assert found[1].startswith("3:64: `runtime` takes one of tensorrt,")
