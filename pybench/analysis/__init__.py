@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.analysis.architectures import ArchitectureFinding, find_architectures
+from pybench.analysis.boards import BoardEffects, compare_boards
 from pybench.analysis.build_variance import BuildVariance, split_variances
 from pybench.analysis.cases import CaseFinding, describe_cases
 from pybench.analysis.cell_differences import CellsDifference, differences_over_cells
@@ -69,6 +70,7 @@ class Analysis:
     name: str
     cases: tuple[CaseFinding, ...]
     contrasts: tuple[ContrastFinding, ...]
+    boards: tuple[BoardEffects, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     cell_effects: tuple[CellsEffect, ...]
     cell_differences: tuple[CellsDifference, ...]
@@ -109,6 +111,7 @@ class Analysis:
                 }
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
+            "effects_by_board": [effects.as_json() for effects in self.boards],
             "effects_over_cells": [effect.as_json() for effect in self.cell_effects],
             "differences_over_cells": [difference.as_json() for difference in self.cell_differences],
             "curves": [curve.as_json() for curve in self.curves],
@@ -159,6 +162,7 @@ def analyse(dataset: Dataset, processes: Processes | None = None) -> Analysis:
         name=dataset.plan.name,
         cases=cases,
         contrasts=compared,
+        boards=compare_boards(compared, measurements, dataset.software),
         verdicts=verdicts,
         cell_differences=differences_over_cells(compared),
         cell_effects=effects_over_cells(compared, measurements),

@@ -21,7 +21,7 @@ from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import Metric
+from pybench.catalogue.metrics import TOTALS, Metric
 from pybench.dataset import Dataset
 
 PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matters" for an accuracy
@@ -51,7 +51,8 @@ class PairEffect:
 
 @dataclass(frozen=True, slots=True)
 class PairFinding:
-    """A case against its baseline. `devices`: what each side ran on; `same_device` is None when a side does not say.
+    """A case against its baseline. `devices`: what each side ran on. `same_device`: whether the two runs of each block
+    ran on one; None where a side does not say.
 
     `latencies`: what each side's runs call their latency: between the GPU's events, or as the host sees it.
     """
@@ -63,12 +64,7 @@ class PairFinding:
     candidate_latencies: frozenset[str]
     baseline_latencies: frozenset[str]
     comparability: PairComparability
-
-    @property
-    def same_device(self) -> bool | None:
-        if not self.candidate_devices or not self.baseline_devices:
-            return None
-        return self.candidate_devices == self.baseline_devices and len(self.candidate_devices) == 1
+    same_device: bool | None
 
     @property
     def same_latency(self) -> bool | None:
@@ -108,12 +104,12 @@ def compare_contrasts(
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
     comparability = software.declared(dataset.plan.cases, contrasts)
-    told = _devices(dataset), _latencies(dataset)
+    devices, latencies = _devices(dataset), _latencies(dataset)
     found = [
         ContrastFinding(
             contrast,
             tuple(
-                _compare_pair(pair, contrast, measurements, units, told, comparability[pair])
+                _compare_pair(pair, contrast, measurements, units, devices, latencies, comparability[pair])
                 for pair in pairs(dataset.plan.cases, contrast)
             ),
         )
@@ -127,7 +123,8 @@ def _compare_pair(
     contrast: Contrast,
     measurements: Measurements,
     units: UnitScores,
-    told: Sequence[Mapping[str, frozenset[str]]],
+    devices: Mapping[str, Mapping[int, str]],
+    latencies: Mapping[str, frozenset[str]],
     comparability: PairComparability,
 ) -> PairFinding:
     possible = metrics_of(pair.case)
@@ -135,14 +132,28 @@ def _compare_pair(
     headline = pair.case.headline
     if not contrast.accept and headline is not None:
         declared = {headline}
-    shown = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys() | declared
+    wanted = declared | {reference.metric for reference in contrast.reference}
+    measured = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys()
+    shown = wanted | (measured - TOTALS)
     effects = {
         name: _compare_metric(metric, pair, measurements, units, comparability, declared=name in declared)
         for name, metric in catalogue_of((pair.case, pair.baseline)).metrics.items()
         if name in shown
     }
-    devices, latencies = ([words.get(case.id, frozenset()) for case in (pair.case, pair.baseline)] for words in told)
-    return PairFinding(pair, effects, devices[0], devices[1], latencies[0], latencies[1], comparability)
+    first, second = (devices.get(case.id, {}) for case in (pair.case, pair.baseline))
+    timed, timed_before = (latencies.get(case.id, frozenset()) for case in (pair.case, pair.baseline))
+    return PairFinding(
+        pair, effects, frozenset(first.values()), frozenset(second.values()), timed, timed_before, comparability,
+        _same_device(first, second),
+    )  # fmt: skip
+
+
+def _same_device(first: Mapping[int, str], second: Mapping[int, str]) -> bool | None:
+    """Block -> device of each side. Of sides without a common block, what they used in all is compared."""
+    if not first or not second:
+        return None
+    both = first.keys() & second.keys()
+    return all(first[block] == second[block] for block in both) if both else set(first.values()) == set(second.values())
 
 
 def _compare_metric(
@@ -225,12 +236,14 @@ def _adjusted(found: Sequence[ContrastFinding]) -> tuple[ContrastFinding, ...]:
     )
 
 
-def _devices(dataset: Dataset) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for case_id, device in dataset.runs.filter(dataset.runs["outcome"] == "ok").select("case_id", "device").iter_rows():
+def _devices(dataset: Dataset) -> dict[str, dict[int, str]]:
+    """Case id -> block -> device, of the `ok` runs that say it."""
+    found: dict[str, dict[int, str]] = {}
+    ok = dataset.runs.filter(dataset.runs["outcome"] == "ok")
+    for case_id, block, device in ok.select("case_id", "block", "device").iter_rows():
         if device is not None:
-            found.setdefault(case_id, set()).add(device)
-    return {case_id: frozenset(names) for case_id, names in found.items()}
+            found.setdefault(case_id, {})[block] = device
+    return found
 
 
 def _latencies(dataset: Dataset) -> dict[str, frozenset[str]]:

@@ -3,8 +3,9 @@
 
 A value counts when its run is `ok` and the validity that its metric rests on is not false. Nor may the run's precision
 be false: a number of another precision than the case names is no number of that case. Null validity ("not asked") keeps
-the value. A metric that needs every run has none where one of them ended before its target. What does not count stays
-in `MetricValues.excluded` and `MetricValues.missing`, each with its reason.
+the value. A metric that needs every run has none where one of them ended before its target, and a case has no time
+where half of its runs were too fast for the clock. What does not count stays in `MetricValues.excluded` and
+`MetricValues.missing`, each with its reason.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pybench.case import catalogue_of
+from pybench.catalogue.causes import Cause
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.catalogue.reasons import Reason, ReasonCode, read_reason, reason_from_text
 from pybench.catalogue.validities import VALIDITIES
@@ -111,6 +113,7 @@ def collect(dataset: Dataset) -> Measurements:
         cell = cells[case_id, name] = _cell(found, {**resting, **invalid.get((case_id, "precision"), {})})
         if metric.needs_every_run:
             withhold(cell)
+        _leave_out_survivors(cell)
     return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
 
 
@@ -156,6 +159,19 @@ def withhold(cell: MetricValues) -> None:
     if early:
         said = f"{len(early)} of {len(cell.values) + len(cell.missing)} runs did not reach the target"
         cell.missing |= dict.fromkeys([*cell.values, *early], Reason(ReasonCode.NOT_REACHED, said))
+        cell.values.clear()
+        cell.u_absolute.clear()
+
+
+def _leave_out_survivors(cell: MetricValues) -> None:
+    """Leaves no value where at least half of the runs were too fast for the clock: those that count were the slow ones."""
+    too_fast = [
+        found
+        for found in cell.excluded.values()
+        if any(reason.code is Cause.BELOW_CLOCK_RESOLUTION for reason in found.reasons)
+    ]
+    if cell.values and len(too_fast) >= len(cell.values):
+        cell.excluded |= dict.fromkeys(cell.values, too_fast[0])
         cell.values.clear()
         cell.u_absolute.clear()
 

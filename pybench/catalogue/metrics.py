@@ -1173,7 +1173,6 @@ _ROWS = (
         meaning="the peak of a training step without weights, gradients, optimiser's state, activations "
         "and copies of weights",
         rests_on=None,
-        is_counted=True,
     ),
     Metric(
         name="step_peak_bytes",
@@ -1183,11 +1182,12 @@ _ROWS = (
         label="Peak of a step",
         meaning="the most bytes that torch's allocator has handed out at once in a training step",
         rests_on=None,
-        is_counted=True,
     ),
 )
 
 METRICS = Rows("metric", _ROWS)
+TOTALS = frozenset(metric.of for metric in _ROWS if metric.of is not None)
+"""Metrics of a whole window, whose work differs from case to case: what they are divided by compares cases."""
 PER_BOUND = tuple(metric for metric in _ROWS if metric.is_per_bound)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pybench.analysis import Analysis, analyse
 from pybench.analysis.references import ReferenceFinding
-from pybench.case.contrasts import to_json
+from pybench.case.contrasts import Contrast, to_json
 from pybench.case.data import trained_here
 from pybench.catalogue.papers import PAPERS, Paper
 from pybench.dataset import Dataset, load
@@ -25,8 +25,9 @@ from pybench.dataset.software import BOARD
 from pybench.errors import UsageError
 from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
-from pybench.report.sections.findings.contrast_tables import verdict_table
+from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
+from pybench.report.sections.reliability.tables import boards_table
 from pybench.report.tables import Table, to_markdown
 
 FOLDER = Path("docs/results")
@@ -142,9 +143,11 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     verdicts: list[str] = []
     for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         measured = [one for one in judged if one.is_measured]
-        if measured:
+        if measured and not contrast.contrast.accept:
+            verdicts.append(_markdown(_with_one_baseline(headline_table(number, contrast), [contrast.contrast])))
+        elif measured:
             verdicts += [
-                _markdown(_with_one_baseline(verdict_table(number, contrast, measured))),
+                _markdown(_with_one_baseline(verdict_table(number, contrast, measured), [contrast.contrast])),
                 *_left(len(judged) - len(measured), "verdict"),
             ]
     replayed = f"```\npybench replay {campaign.archive.as_posix()}\n```"
@@ -153,8 +156,9 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         _table(("Fact", "This campaign"), _facts(campaign)),
         replayed,
         *([_OLDER] if campaign.is_older else []),
-        _markdown(_with_one_baseline(_without_source(references_table(shown)))),
+        _markdown(_with_one_baseline(_without_source(references_table(shown)), [one.contrast for one in shown])),
         *_left(len(published) - len(shown), "published value"),
+        *_boards_apart(analysis),
         f"Source: {'; '.join(dict.fromkeys(found.reference.source for found in shown))}.",
         *verdicts,
         "### What differs by construction",
@@ -162,6 +166,12 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         f"What the plan says of the paper, from [{campaign.ready_path.name}](../../{campaign.ready_path.as_posix()}):",
         f"```yaml\n{_comments(campaign.ready.path.read_text())}\n```",
     ]
+
+
+def _boards_apart(analysis: Analysis) -> list[str]:
+    """The effects that differ between the boards of a campaign."""
+    differing = [one for one in analysis.boards if one.differs]
+    return [_markdown(boards_table(differing))] if differing else []
 
 
 def _left(count: int, what: str) -> list[str]:
@@ -178,6 +188,7 @@ def _facts(campaign: PublishedCampaign) -> list[tuple[str, str]]:
         ("Date", _date(campaign)),
         ("Complete blocks", _fraction(campaign)),
         ("Runs", _counted(campaign)),
+        ("Runs of a case", _runs_of_a_case(campaign)),
         ("Cautions", _cautions(campaign)),
         ("Archive", f"[{campaign.archive.as_posix()}](../../{campaign.archive.as_posix()})"),
     ]
@@ -194,7 +205,7 @@ def _differences(campaign: PublishedCampaign, shown: Sequence[ReferenceFinding])
         ("Board", ", ".join(devices) or "not stated", _boards(campaign)),
         ("Versions", _BELOW, _versions(campaign)),
         ("Weights", _BELOW, ", ".join(weights)),
-        ("Repetitions", _BELOW, _fraction(campaign)),
+        ("Repetitions", _BELOW, _runs_of_a_case(campaign)),
     ]
 
 
@@ -255,7 +266,18 @@ def _refused(campaign: PublishedCampaign) -> list[tuple[str, int]]:
 def _counted(campaign: PublishedCampaign) -> str:
     plan, refused = campaign.dataset.plan, len(_refused(campaign))
     text = f"{_runs(campaign)} of {plan.repetitions.runs(plan.cases)} planned"
+    if plan.repetitions.usual < campaign.asked:
+        text += f" in {plan.repetitions.usual} blocks"
     return f"{text}; {refused} cannot run on its machine" if refused else text
+
+
+def _runs_of_a_case(campaign: PublishedCampaign) -> str:
+    """How many ended, of the repetitions that the stored plan asks for."""
+    refused = {case for case, _ in _refused(campaign)}
+    ended = Counter(case_id for case_id, _ in _ended(campaign))
+    counts = [ended[case.id] for case in campaign.dataset.plan.cases if case.id not in refused]
+    few, many = min(counts), max(counts)
+    return f"{few if few == many else f'{few} to {many}'} of {campaign.asked}"
 
 
 def _runs(campaign: PublishedCampaign) -> int:
@@ -273,15 +295,17 @@ def _without_source(table: Table) -> Table:
     return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in table.rows))
 
 
-def _with_one_baseline(table: Table) -> Table:
-    """A baseline that all rows have is a note, so that lines stay short."""
+def _with_one_baseline(table: Table, contrasts: Iterable[Contrast]) -> Table:
+    """A baseline that all rows have is a note, so that lines stay short. `contrasts`: of the rows."""
     place = [column.title for column in table.columns].index("Baseline")
     texts = {row[place].full_text for row in table.rows}
     if len(texts) != 1 or "" in texts:
         return table
+    factors = {tuple(contrast.baseline) for contrast in contrasts}
+    named = f" ({', '.join(factors.pop())})" if len(factors) == 1 else ""
     rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows)
     columns = (*table.columns[:place], *table.columns[place + 1 :])
-    return replace(table, columns=columns, rows=rows, notes=(f"Baseline of all rows: {texts.pop()}.", *table.notes))
+    return replace(table, columns=columns, rows=rows, notes=(f"Baseline of all rows{named}: {texts.pop()}.", *table.notes))
 
 
 def _markdown(table: Table) -> str:

@@ -392,3 +392,28 @@ def test_a_comparison_uses_the_blocks_that_both_cases_have(tmp_path: Path) -> No
     assert (effect.pairing.blocks, effect.pairing.only_candidate) == ((1, 2, 3), 2)
     assert effect.estimate.value == pytest.approx(0.5)
     assert any("3 or 5 repetitions" in text for text in paragraphs(dataset))
+
+
+@pytest.mark.parametrize(("too_fast", "counting"), [(1, 3), (2, 0), (3, 0)])
+def test_the_slow_runs_of_a_case_that_is_mostly_too_fast_for_the_clock_do_not_stand_for_it(
+    tmp_path: Path, too_fast: int, counting: int
+) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=4)
+    for block in range(1, 5):
+        is_valid = block > too_fast
+        timing = Validity(is_valid, () if is_valid else reasons_of("below_clock_resolution"))
+        builder.run(INFER, block, {"latency_mean_ms": 0.002 if is_valid else 0.001}, valid={"timing": timing})
+    cell = collect(load(builder.path)).cell(INFER.id, "latency_mean_ms")
+    assert len(cell.values) == counting
+    assert len(cell.values) + len(cell.excluded) == 4
+    assert counting or "below_clock_resolution" in cell.why_empty()
+
+
+def test_totals_of_windows_are_not_compared(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"gpu_energy_j": 200.0, "gpu_energy_per_sample_j": 2.0})
+        builder.run(INT8, block, {"gpu_energy_j": 201.0 + block, "gpu_energy_per_sample_j": 1.0})
+    effects = analyse(load(builder.path)).contrasts[0].pairs[0].effects
+    assert "gpu_energy_per_sample_j" in effects
+    assert "gpu_energy_j" not in effects

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybench.analysis import Analysis
 from pybench.analysis.contrasts import ContrastFinding, PairEffect
@@ -82,6 +82,7 @@ def verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Cas
         "Accepted: all intervals satisfy their bounds. Rejected: a whole interval violates its bound.",
         "Undecided: an interval includes its bound. Not measured: there is no number to judge.",
         "Speeds are paired within blocks; accuracies are paired by image.",
+        "No verdict is corrected for the number of comparisons; the effects have a p value that is (Holm).",
     )
     return Table(
         f"verdicts-{number}",
@@ -108,6 +109,15 @@ def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
     deciding = min(concerned, key=lambda judgement: order.index(judgement.verdict))
     signed = criterion.kind == "difference"
     return estimate_cell(deciding.estimate, why_none=deciding.why, signed=signed, tone=TONES[deciding.verdict])
+
+
+def headline_table(number: int, contrast: ContrastFinding) -> Table:
+    """The effects on what each workload is read by first."""
+    pairs = [
+        replace(pair, effects={name: effect for name, effect in pair.effects.items() if name == pair.pair.case.headline})
+        for pair in contrast.pairs
+    ]
+    return _effect_table(number, replace(contrast, pairs=tuple(pairs)))
 
 
 def _effect_table(number: int, contrast: ContrastFinding) -> Table:

@@ -80,7 +80,8 @@ def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdic
         elif verdict.verdict is None:
             sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
         else:
-            text = "; ".join(_judgement_text(one) for one in verdict.judgements) + "." + _device_text(pair)
+            judged = dict.fromkeys(_judgement_text(one) for one in verdict.judgements)  # two cases may share a number
+            text = "; ".join(judged) + "." + _device_text(pair)
             sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
     if unmeasured:
         sentences.append(Sentence("Not measured", "; ".join(unmeasured) + ".", "neutral"))

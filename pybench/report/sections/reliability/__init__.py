@@ -7,6 +7,7 @@ from pybench.report.sections.elements import Element, Material, Pictures, Sectio
 from pybench.report.sections.reliability.doubts import doubts
 from pybench.report.sections.reliability.order import draw_order
 from pybench.report.sections.reliability.tables import (
+    boards_table,
     builds_table,
     cautions_table,
     coverage_table,
@@ -28,6 +29,7 @@ def build(material: Material) -> list[Element]:
             lambda: [coverage_table(coverage), validity_table(dataset), failures_table(analysis, material.run_link)]
         ),
         Tables(lambda: [exclusions_table(analysis)], is_printed=True),
+        Tables(lambda: [boards_table(analysis.boards)], is_printed=True),
         Tables(lambda: [builds_table(analysis), fed_table(dataset)]),
         Tables(lambda: [cautions_table(dataset)], is_printed=True),
         Pictures(lambda: draw_order(dataset, analysis)),

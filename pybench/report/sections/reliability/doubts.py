@@ -24,6 +24,7 @@ def doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sen
         text = f"{coverage.covered} of {coverage.planned} planned runs are covered: {states}."
         found.append(Sentence("Coverage is incomplete", text, "bad"))
     found += _software_doubts(analysis)
+    found += _board_doubts(analysis)
     if coverage.unguarded:
         found.append(Sentence("Unguarded runs", guard_text(coverage), "neutral"))
     invalid = sum(sum(finding.excluded.values()) for case in analysis.cases for finding in case.metrics.values())
@@ -94,6 +95,21 @@ def _software_doubts(analysis: Analysis) -> list[Sentence]:
     excluded, unstated = describe_exclusions(compared), describe_unstated(compared)
     found = [] if excluded is None else [Sentence("Different software", excluded, "bad")]
     return found if unstated is None else [*found, Sentence("Unstated software", unstated, "neutral")]
+
+
+def _board_doubts(analysis: Analysis) -> list[Sentence]:
+    if not analysis.boards:
+        return []
+    boards = {board for one in analysis.boards for board in one.by_board}
+    differing = sum(one.differs for one in analysis.boards)
+    ran = f"blocks ran on {len(boards)} boards, and {differing} of {len(analysis.boards)} declared effects differ"
+    if not differing:
+        return [Sentence("Several boards", f"{ran} between them (Holm's p below 0.05).", "neutral")]
+    text = (
+        f"{ran} between them (Holm's p below 0.05). Their intervals are those of a mean over these boards, and may "
+        "contain none of the effects by board, which a table lists."
+    )
+    return [Sentence("Boards differ", text, "bad")]
 
 
 def _latency_doubts(analysis: Analysis) -> list[Sentence]:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that say how sure the findings are: coverage, cautions, tokenizer paths, builds, environments."""
+"""Tables that say how sure the findings are: coverage, cautions, tokenizer paths, boards, builds, environments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from pybench.analysis import Analysis
+from pybench.analysis.boards import BoardEffects
 from pybench.analysis.build_variance import BuildVariance
 from pybench.analysis.comparability import PairComparability
 from pybench.campaign.layout import COVERING
@@ -18,7 +19,7 @@ from pybench.catalogue.metrics import Metric
 from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import STATES, Coverage
-from pybench.report.labels import case_text, varying_factors
+from pybench.report.labels import case_text, comparison_label, varying_factors
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
 
 _ADVICE = {member.code: member for member in CautionCode}
@@ -300,6 +301,44 @@ def builds_table(analysis: Analysis) -> Table:
         "With few builds the share is uncertain, and its interval is wide.",
     )
     return Table("builds", "Variance between builds and of runs in a block", columns, rows, notes)
+
+
+def boards_table(found: Sequence[BoardEffects]) -> Table:
+    """Declared effects over blocks of several boards, board by board."""
+    boards = list(dict.fromkeys(board for one in found for board in one.by_board))
+    names = varying_factors([case for one in found for case in (one.pair.case, one.pair.baseline)])
+    columns = (
+        Column("Case", ("case",)),
+        Column("Baseline", ("baseline",)),
+        Column("Quantity", ("metric", "inverse")),
+        *(Column(short_board(board), estimate_fields(board), numeric=True) for board in boards),
+        Column("p (boards equal)", ("p_value",), numeric=True),
+        Column("Holm's p", ("p_adjusted",), numeric=True),
+    )
+    rows = tuple(
+        (
+            *(Cell(case_text(case, names), csv=(case.id,)) for case in (one.pair.case, one.pair.baseline)),
+            Cell(
+                comparison_label(one.metric, one.metric.scale, inverse=one.inverse),
+                csv=(one.metric.name, str(one.inverse).lower()),
+            ),
+            *(estimate_cell(one.by_board.get(board), signed=one.metric.scale == "difference") for board in boards),
+            p_cell(one.p_value),
+            p_cell(one.p_adjusted),
+        )
+        for one in found
+    )
+    notes = (
+        "Each effect is that of the blocks of one board.",
+        "Where boards differ, the effect over all blocks is a mean over these boards, and its interval may contain "
+        "none of theirs. It says nothing of other boards.",
+    )
+    return Table("boards", "Effects by board", columns, rows, notes)
+
+
+def short_board(board: str) -> str:
+    """The first part of a UUID, which is enough to tell boards apart."""
+    return board[:12]
 
 
 def _blocks_cell(finding: BuildVariance) -> Cell:
