@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pairs of runs may be compared: same board, same software (docs/method/statistics.md).
+"""Which pairs of runs may be compared: same board and CPU, same software (docs/method/statistics.md).
 
-A pair is one block of two cases. It is compared when the board, driver, image, pybench, Python, and the version of
+A pair is one block of two cases. It is compared when the board, CPU, driver, image, pybench, Python, and the version of
 every package that both sides loaded are equal. A package that one side loaded follows from the declared
 factor, so it is listed and does not count. A fact that a side does not state is unknown: it is named and does not
 count, because runs of an older pybench would otherwise compare with nothing.
@@ -20,7 +20,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.dataset import Dataset
-from pybench.dataset.software import Software
+from pybench.dataset.software import PROCESSOR, Software
 
 
 class Comparability(StrEnum):
@@ -199,6 +199,12 @@ def board_models(dataset: Dataset, case_id: str) -> frozenset[str]:
     """Names of the GPUs that the `ok` runs of a case used."""
     runs = dataset.software.get(case_id, {}).values()
     return frozenset(run.board_model for run in runs if run.board_model is not None)
+
+
+def processor_models(dataset: Dataset, case_id: str) -> frozenset[str]:
+    """Names of the CPUs that the `ok` runs of a case without any GPU used."""
+    runs = dataset.software.get(case_id, {}).values()
+    return frozenset(run.facts[PROCESSOR] for run in runs if run.board_model is None and PROCESSOR in run.facts)
 
 
 def _of_runs(runs: Iterable[Software]) -> dict[str, set[str]]:

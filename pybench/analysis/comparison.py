@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pybench.analysis.comparability import SoftwareDifference, board_models, differences_between
+from pybench.analysis.comparability import (
+    SoftwareDifference,
+    board_models,
+    differences_between,
+    processor_models,
+)
 from pybench.analysis.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
 from pybench.analysis.intervals import estimate_difference
 from pybench.analysis.measurements import Measurements, collect
@@ -141,9 +146,9 @@ def compare(
     tolerance_pp: float = TOLERANCE_PP,
     across_boards: bool = False,
 ) -> Comparison:
-    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs of
-    different models are not comparable, unless `across_boards`. Raises UnknownNameError for a name that is no
-    metric's."""
+    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs, or
+    without one on CPUs, of different models are not comparable, unless `across_boards`. Raises UnknownNameError for a
+    name that is no metric's."""
     known = catalogue_of((*before.cases.values(), *after.cases.values())).metrics
     compared = judged_metrics(known) if metrics is None else tuple(known[name] for name in metrics)
     sides = [_side(dataset) for dataset in (before, after)]
@@ -172,12 +177,13 @@ def compare(
 
 
 def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[str, str]:
-    """Case id -> why it is not comparable: its runs used GPUs of different models."""
+    """Case id -> why it is not comparable: its runs used GPUs, or without any GPU CPUs, of different models."""
     found = {}
     for case in cases:
-        first, second = (board_models(dataset, case.id) for dataset in (before, after))
-        if first and second and first != second:
-            found[case.id] = f"GPU model {', '.join(sorted(first))} against {', '.join(sorted(second))}"
+        for kind, models_of in (("GPU", board_models), ("CPU", processor_models)):
+            first, second = (models_of(dataset, case.id) for dataset in (before, after))
+            if first and second and first != second:
+                found[case.id] = f"{kind} model {', '.join(sorted(first))} against {', '.join(sorted(second))}"
     return found
 
 

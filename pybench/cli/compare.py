@@ -24,7 +24,7 @@ def compare(
         Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")
     ] = None,
     across_boards: Annotated[
-        bool, typer.Option("--across-boards", help="Also compare runs on different GPU models.")
+        bool, typer.Option("--across-boards", help="Also compare runs on different models of GPU or CPU.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,7 +64,7 @@ def compare(
     if all(change.change is Change.NOT_COMPARABLE for change in comparison.changes):
         raise UsageError(
             f"{before} and {after} are not comparable: {comparison.changes[0].why}",
-            hint="add --across-boards to compare runs on different GPU models",
+            hint="add --across-boards to compare runs on different models of GPU or CPU",
         )
     if comparison.regressions:
         first = comparison.regressions[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run ran with, from its environment.json: board, driver, image, pybench, Python and the packages it loaded."""
+"""What a run ran with, from its environment.json: board, CPU, driver, image, pybench, Python and its packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BOARD = "board"
+PROCESSOR = "cpu"
 NO_IMAGE = "no image"
 
 
@@ -29,6 +30,7 @@ def read_software(environment: Mapping[str, Any]) -> Software:
     gpu = _object(_object(environment.get("measuring")).get("gpu"))
     facts = {
         BOARD: gpu.get("uuid") or gpu.get("name"),
+        PROCESSOR: environment.get("cpu"),
         "driver": gpu.get("driver_version"),
         "image": environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
         "pybench": environment.get("pybench"),

@@ -44,6 +44,7 @@ def found(analysis: Analysis) -> PairComparability:
     [
         ({"gpu": {"uuid": "GPU-2"}}, "board GPU-1 against GPU-2"),
         ({"gpu": {"driver_version": "590.2"}}, "driver 580.1 against 590.2"),
+        ({"cpu": "Intel Xeon"}, "cpu AMD EPYC against Intel Xeon"),
         ({"image_digest": "sha256:bb"}, "image sha256:aa against sha256:bb"),
         ({"image_digest": None}, "image sha256:aa against no image"),
         ({"pybench": "0.2.0"}, "pybench 0.1.0 against 0.2.0"),
@@ -149,6 +150,22 @@ def test_compare_of_other_software_begins_with_what_differs(tmp_path: Path, caps
         {"name": "onnxruntime", "before": "1.31.1", "after": "1.32.0"},
     ]
     assert stored["changes"][0]["change"] == "same"
+
+
+def test_compare_of_another_cpu_model_needs_across_boards_where_no_gpu_ran(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after, on_gpu = (build(tmp_path / name, [given] * 2).path for name, given in (
+        ("a", environment(measuring={})), ("b", environment(measuring={}, cpu="Intel Xeon")), ("g", environment(cpu="Intel Xeon")),
+    ))  # fmt: skip
+    assert main(["compare", str(before), str(after)]) == EXIT_OK
+    assert "CPU model AMD EPYC against Intel Xeon" in capsys.readouterr().out
+    assert main(["compare", str(before), str(after), "--across-boards"]) == EXIT_OK
+    said = capsys.readouterr().out
+    assert "not comparable" not in said
+    assert "cpu" in said
+    main(["compare", str(on_gpu), str(on_gpu)])
+    assert "not comparable" not in capsys.readouterr().out
 
 
 def test_compare_of_another_gpu_model_needs_across_boards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ def environment(**changes: Any) -> dict[str, Any]:
     gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "driver_version": "580.1", **changes.pop("gpu", {})}
     stored = {
         "schema_version": 1,
+        "cpu": "AMD EPYC",
         "python": "3.11.2",
         "pybench": "0.1.0",
         "native_build_id": "b1",

@@ -93,7 +93,7 @@ def software_table(found: Mapping[Pair, PairComparability]) -> Table:
                 *(text_cell(", ".join(words)) for words in (one.only_candidate, one.only_baseline, one.unstated)),
             )
         )
-    notes = ("Two runs are compared only if board, driver, image, pybench, Python and common packages are equal.",)
+    notes = ("Two runs are compared only if board, CPU, driver, image, pybench, Python and common packages are equal.",)
     return Table("software", "Software of the two sides of each comparison", columns, tuple(rows), notes)
 
 
