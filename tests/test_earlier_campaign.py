@@ -22,7 +22,20 @@ REWRITTEN = {
     "Shapiro-Wilk refuses": "Shapiro-Wilk rejects",
 }
 # What is said otherwise on purpose: a part of the path -> why.
+_TOTAL = "windows of different work are not compared by their totals, but by the energy of a sample or token"
 CHANGED = {
+    **dict.fromkeys(
+        (
+            f"/effects/{side}_energy{form}_j/"
+            for side, form in (
+                ("gpu", ""),
+                ("gpu_net", ""),
+                ("cpu", ""),
+                ("cpu", "_estimate"),
+            )
+        ),
+        _TOTAL,
+    ),
     "/cpu_cores_ratio/": "processor time does not rest on the energy sensor, whose short windows excluded it",
     "/smallest_detectable": "it follows from the method of intervals, and is compared with them",
 }

@@ -132,9 +132,8 @@ def _compare_pair(
     headline = pair.case.headline
     if not contrast.accept and headline is not None:
         declared = {headline}
-    wanted = declared | {reference.metric for reference in contrast.reference}
     measured = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys()
-    shown = wanted | (measured - TOTALS)
+    shown = declared | (measured - (TOTALS - {reference.metric for reference in contrast.reference}))
     effects = {
         name: _compare_metric(metric, pair, measurements, units, comparability, declared=name in declared)
         for name, metric in catalogue_of((pair.case, pair.baseline)).metrics.items()
