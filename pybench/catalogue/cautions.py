@@ -123,7 +123,7 @@ class CautionCode(Enum):
     NO_BETTER_THAN_WITHOUT_A_NETWORK = (
         "no_better_than_without_a_network",
         "the accuracy is no better than what is reached on these data without a network",
-        "read the FP32 case first: with this caution, its training failed, and no difference is due to a precision",
+        "read the FP32 case first: with this caution, its training failed, or these data need no network",
     )
     OUTPUTS_LOST = (
         "outputs_lost",

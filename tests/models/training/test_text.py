@@ -14,6 +14,7 @@ from pybench.models.building import build
 from pybench.models.text.packages import open_packages
 from pybench.models.training.text import (
     baselines,
+    chosen_smoothing,
     naive_bayes,
     predicted,
     train_on_packages,
@@ -28,6 +29,19 @@ def test_naive_bayes_worked_by_hand() -> None:
     # Class 0 has ids 0 0 1, class 1 has 2 2 1; of [1, 0] the classes have (2/6)(3/6) and (2/6)(1/6) of likelihood.
     ids = np.array([[0, 0, 1], [2, 2, 1]])
     assert naive_bayes(ids, np.array([0, 1]), np.array([[1, 0], [1, 2]]), 2, 3).tolist() == [0, 1]
+
+
+def test_smoothing_is_chosen_by_files_that_did_not_train() -> None:
+    """Each file of a class has an id of its own: by windows alone, little smoothing would seem to be enough."""
+    random = np.random.default_rng(3)
+    files = np.repeat(np.arange(40), 5)
+    labels = files % 2
+    common = random.integers(0, 20, (200, 12)) + 20 * (random.random((200, 12)) < np.where(labels, 0.7, 0.3)[:, None])
+    own = np.repeat(50 + np.arange(40), 5)[:, None]
+    ids = np.concatenate([common, own], axis=1)
+    assert chosen_smoothing(ids, labels, files, 2, 100) == 1.0
+    alone = np.arange(200)
+    assert chosen_smoothing(ids, labels, alone, 2, 100) < 1.0
 
 
 def test_what_is_reached_without_a_network() -> None:
