@@ -51,7 +51,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(report: Any) -> None:
-    """A process of tests that dies is told at once: with its test, and with its status, which pytest-xdist keeps back."""
+    """A process of tests that dies is told at once, with its test and its status, which pytest-xdist keeps back."""
     status = report.node.gateway._io.popen.wait(10)
     report.longrepr += f", and ended with {f'status {status}' if status >= 0 else signal.Signals(-status).name}"
     print(f"\n{report.longrepr}", file=sys.stderr, flush=True)

@@ -97,7 +97,8 @@ def _by_board(
         blocks.setdefault(str(board), []).append(block)
     by_board = {}
     for board, own in blocks.items():
-        effect = compare_paired(*({block: side[block] for block in own} for side in sides), found.effect.scale)
+        first, second = ({block: side[block] for block in own} for side in sides)
+        effect = compare_paired(first, second, found.effect.scale)
         assert effect is not None  # each block has both sides
         by_board[board] = effect.estimate.inverse() if inverse else effect.estimate
     groups = [np.array([[side[block] for block in own] for side in sides]) for own in blocks.values()]

@@ -146,9 +146,9 @@ def compare(
     tolerance_pp: float = TOLERANCE_PP,
     across_boards: bool = False,
 ) -> Comparison:
-    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs, or
-    without one on CPUs, of different models are not comparable, unless `across_boards`. Raises UnknownNameError for a
-    name that is no metric's."""
+    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs,
+    or without one on CPUs, of different models are not comparable, unless `across_boards`. Raises UnknownNameError for
+    a name that is no metric's."""
     known = catalogue_of((*before.cases.values(), *after.cases.values())).metrics
     compared = judged_metrics(known) if metrics is None else tuple(known[name] for name in metrics)
     sides = [_side(dataset) for dataset in (before, after)]

@@ -164,7 +164,7 @@ def withhold(cell: MetricValues) -> None:
 
 
 def _leave_out_survivors(cell: MetricValues) -> None:
-    """Leaves no value where at least half of the runs were too fast for the clock: those that count were the slow ones."""
+    """Leaves no value where at least half of the runs were too fast for the clock: the others were the slow ones."""
     too_fast = [
         found
         for found in cell.excluded.values()

@@ -20,6 +20,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.case.pairing import Pair, joined, partner_of
 from pybench.case.yields import metrics_of
+from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.workloads import Workload
 
 
@@ -110,7 +111,10 @@ def _judge_group(
                 judgements.append(judge_criterion(criterion, by_case[pair.case.id]))
         partner = partner_of(subject.case)
         if not concerned and partner is not None and criterion.metric in _of_the_partner(subject.case, partner):
-            why = f"the plan has no {partner.name} case of this model, runtime and precision"
+            what = "model, runtime and precision"
+            if quantised_type(subject.case.precision) is not None:
+                what = "model, runtime, precision and calibration"
+            why = f"the plan has no {partner.name} case of this {what}"
             judgements.append(Judgement(criterion, None, None, Verdict.UNDECIDED, why))
     return CaseVerdict(subject, partners, tuple(judgements), combine([judgement.verdict for judgement in judgements]))
 

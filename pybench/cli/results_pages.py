@@ -305,7 +305,9 @@ def _with_one_baseline(table: Table, contrasts: Iterable[Contrast]) -> Table:
     named = f" ({', '.join(factors.pop())})" if len(factors) == 1 else ""
     rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows)
     columns = (*table.columns[:place], *table.columns[place + 1 :])
-    return replace(table, columns=columns, rows=rows, notes=(f"Baseline of all rows{named}: {texts.pop()}.", *table.notes))
+    return replace(
+        table, columns=columns, rows=rows, notes=(f"Baseline of all rows{named}: {texts.pop()}.", *table.notes)
+    )
 
 
 def _markdown(table: Table) -> str:

@@ -50,7 +50,8 @@ def _rate_problem(case: Case, rates_hz: tuple[float, ...]) -> tuple[str, str, st
     if len(rates_hz) != case.heads:
         rates = "one rate" if len(rates_hz) == 1 else f"{len(rates_hz)} rates"
         what = f"`head_rates_hz` has {rates} for {case.heads} heads"
-        return "head_rates_hz", what, "give one rate for each head, as in `30,10,5`"
+        rates_text = ",".join(f"{30 / (head + 1):g}" for head in range(min(case.heads, 4)))
+        return "head_rates_hz", what, f'give one rate for each head in one text, as in `"{rates_text}"`'
     fastest_hz = max(rates_hz)
     if case.arrivals != "fixed" or case.arrival_rate_per_s != fastest_hz:
         what = f"frames have to arrive at the highest rate of a head, {fastest_hz:g} a second"

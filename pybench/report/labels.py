@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
@@ -73,6 +73,17 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
         if len({case_text(case, fewer) for case in cases}) == len({case_text(case, names) for case in cases}):
             names = fewer
     return tuple(names)
+
+
+def shared_notes(cases: Sequence[Case], factors: Mapping[str, object]) -> list[str]:
+    """Notes of a table with `constant_factors` of its cases: apart from the others those that mean nothing for some."""
+    everywhere: list[str] = []
+    elsewhere: list[str] = []
+    for name, value in factors.items():
+        told = elsewhere if any(is_idle(name, case) for case in cases) else everywhere
+        told.append(f"{name.replace('_', ' ')} {value}")
+    leads = {"In all rows": everywhere, "In all rows for which it means something": elsewhere}
+    return [f"{lead}: {', '.join(told)}." for lead, told in leads.items() if told]
 
 
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:

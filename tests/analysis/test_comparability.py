@@ -155,9 +155,9 @@ def test_compare_of_other_software_begins_with_what_differs(tmp_path: Path, caps
 def test_compare_of_another_cpu_model_needs_across_boards_where_no_gpu_ran(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before, after, on_gpu = (build(tmp_path / name, [given] * 2).path for name, given in (
-        ("a", environment(measuring={})), ("b", environment(measuring={}, cpu="Intel Xeon")), ("g", environment(cpu="Intel Xeon")),
-    ))  # fmt: skip
+    without, other = environment(measuring={}), environment(measuring={}, cpu="Intel Xeon")
+    before, after = (build(tmp_path / name, [given] * 2).path for name, given in (("a", without), ("b", other)))
+    on_gpu = build(tmp_path / "g", [environment(cpu="Intel Xeon")] * 2).path
     assert main(["compare", str(before), str(after)]) == EXIT_OK
     assert "CPU model AMD EPYC against Intel Xeon" in capsys.readouterr().out
     assert main(["compare", str(before), str(after), "--across-boards"]) == EXIT_OK

@@ -97,8 +97,8 @@ def baselines(windows: Samples, judges: Samples) -> dict[str, float]:
 
 
 def chosen_smoothing(ids: Ids, labels: Ids, files: npt.NDArray[Any], classes: int, vocabulary: int) -> float:
-    """What naive Bayes adds to each count: of `SMOOTHINGS` the one with the most hits in cross-validation. A fold leaves
-    every fifth file out, so that no file trains and judges. `files`: of each row of `ids`."""
+    """What naive Bayes adds to each count: of `SMOOTHINGS` the one with the most hits in cross-validation. A fold
+    leaves every fifth file out, so that no file trains and judges. `files`: of each row of `ids`."""
     folds = np.unique(files, return_inverse=True)[1] % FOLDS
     hits = dict.fromkeys(SMOOTHINGS, 0)
     for fold in range(FOLDS):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from pybench.errors import InputError
@@ -22,17 +23,25 @@ _COUNT = ".num_batches_tracked"  # of a running mean, of use to training alone
 
 
 def read_weights(path: Path) -> State:
-    """The tensors of a file, or of a folder. Raises InputError where there are none."""
+    """The tensors of a file, or of a folder. Raises InputError where there are none, or not all values are finite."""
     if not path.is_dir():
-        return unwrapped(read_tensors(path))
+        return unwrapped(_read_finite(path))
     state: State = {}
     for file in _files_in(path):
-        found = read_tensors(file)
+        found = _read_finite(file)
         twice = next((name for name in found if name in state), None)
         if twice is not None:
             raise InputError(f"{path} contains {twice} in two files", hint="give the one file that counts")
         state |= found
     return unwrapped(state)
+
+
+def _read_finite(path: Path) -> State:
+    state = read_tensors(path)
+    for name, tensor in state.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"{path}: {name} has NaN or infinite values", hint="take an earlier checkpoint")
+    return state
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -67,6 +76,8 @@ def load(module: nn.Module, state: State, file: str, model: str, unused: Iterabl
             raise misfit(file, model, f"{name} is missing")
         if name in state and state[name].shape != tensor.shape:
             raise misfit(file, model, other_shape(name, state[name].shape, tensor.shape))
+        if name in state and tensor.is_floating_point() and not state[name].is_floating_point():
+            raise misfit(file, model, f"{name} has whole numbers in the file")
     patterns = [re.compile(pattern) for pattern in unused]
     for name in state:
         if name not in own and not any(pattern.search(name) for pattern in patterns):

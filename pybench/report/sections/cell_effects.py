@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pybench.analysis.cell_effects import CellsEffect, Heterogeneity
 from pybench.analysis.paired import ALPHA
 from pybench.case import Case
+from pybench.case.factors import is_idle
 from pybench.report.labels import case_text, factor_text, varying_factors
 from pybench.report.numbers import factor_above_one, format_p, format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
@@ -111,7 +112,7 @@ def _cells_text(effect: CellsEffect) -> str:
 
 
 def _values_text(name: str, cases: Sequence[Case]) -> str:
-    values = list(dict.fromkeys(case.value(name) for case in cases))
+    values = list(dict.fromkeys(case.value(name) for case in cases if not is_idle(name, case)))
     first, *others = (factor_text(name, value) for value in values)
     lead = f"{name.replace('_', ' ')} "
     return ", ".join([first, *(text.removeprefix(lead) for text in others)])

@@ -203,3 +203,25 @@ def test_a_segmenting_model_takes_its_librarys_checkpoint_without_the_second_hea
     images = torch.randn(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         torch.testing.assert_close(one.module(images), module(images)["out"])
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (float("nan"), "has NaN or infinite values"),
+        (float("inf"), "has NaN or infinite values"),
+        (None, "has whole numbers in the file"),
+    ],
+)
+def test_weights_that_are_no_real_numbers_are_refused_by_name(tmp_path: Path, value: float | None, told: str) -> None:
+    import timm
+
+    state = {name: tensor.clone() for name, tensor in timm.create_model("test_resnet").state_dict().items()}
+    name = next(name for name in state if name.endswith("weight"))
+    if value is None:
+        state[name] = state[name].to(torch.int32)
+    else:
+        state[name].view(-1)[3] = value
+    save_file(state, tmp_path / "odd.safetensors")
+    with pytest.raises(InputError, match=rf"{name} {told}"):
+        build("timm/test_resnet", weights=tmp_path / "odd.safetensors")

@@ -81,7 +81,7 @@ def verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Cas
     notes = (
         "Accepted: all intervals satisfy their bounds. Rejected: a whole interval violates its bound.",
         "Undecided: an interval includes its bound. Not measured: there is no number to judge.",
-        "Speeds are paired within blocks; accuracies are paired by image.",
+        "Speeds are paired within blocks; accuracies are paired by image, or by another unit of the data.",
         "No verdict is corrected for the number of comparisons; the effects have a p value that is (Holm).",
     )
     return Table(
@@ -114,7 +114,9 @@ def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
 def headline_table(number: int, contrast: ContrastFinding) -> Table:
     """The effects on what each workload is read by first."""
     pairs = [
-        replace(pair, effects={name: effect for name, effect in pair.effects.items() if name == pair.pair.case.headline})
+        replace(
+            pair, effects={name: effect for name, effect in pair.effects.items() if name == pair.pair.case.headline}
+        )
         for pair in contrast.pairs
     ]
     return _effect_table(number, replace(contrast, pairs=tuple(pairs)))

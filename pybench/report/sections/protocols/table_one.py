@@ -24,6 +24,7 @@ from pybench.report.labels import (
     criterion_label,
     is_protocol,
     metric_title,
+    shared_notes,
     varying_factors,
 )
 from pybench.report.numbers import DASH, display_unit, format_fixed
@@ -288,9 +289,8 @@ def _engine(rows: Sequence[TradeOff]) -> str:
 
 
 def _notes(contrast: Contrast, rows: Sequence[TradeOff], batches: Sequence[int]) -> list[str]:
-    same = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in _constant(rows).items())
     at = f", at batch {' / '.join(map(str, batches))}" if batches else ""
-    notes = [f"In all rows: {same}."] if same else []
+    notes = shared_notes([row.case for row in rows], _constant(rows))
     notes.append(
         f"{_repetitions(rows)} Speed-up: mean latency of the baseline over that of the case{at}. 1 MB = 10⁶ bytes."
     )

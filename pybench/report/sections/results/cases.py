@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pybench.analysis import Analysis
@@ -20,6 +20,7 @@ from pybench.report.labels import (
     constant_factors,
     factor_text,
     metric_title,
+    shared_notes,
     varying_factors,
 )
 from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_plain
@@ -241,9 +242,8 @@ def _is_numeric(name: str, cases: Sequence[Case]) -> bool:
 
 
 def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
-    constant = _readable(constant_factors([case.case for case in cases]))
-    same = ", ".join(f"{name} {value}" for name, value in constant.items())
-    notes = [f"In all rows: {same}."] if same else []
+    all_cases = [case.case for case in cases]
+    notes = shared_notes(all_cases, constant_factors(all_cases))
     if not cases[0].case.workload_row.timed:
         return [*notes, *_unit_notes(cases), f"n is the number of runs, not of {_unit_word(cases)}s."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
@@ -290,7 +290,3 @@ def _unit_word(cases: Sequence[CaseFinding]) -> str:
     """What has one score, in a word."""
     names = {unit_of(case.case) for case in cases}
     return names.pop() if len(names) == 1 else "unit"
-
-
-def _readable(factors: Mapping[str, object]) -> dict[str, object]:
-    return {name.replace("_", " "): value for name, value in factors.items()}
