@@ -3,8 +3,8 @@
 
 A value counts when its run is `ok` and the validity that its metric rests on is not false. Nor may the run's precision
 be false: a number of another precision than the case names is no number of that case. Null validity ("not asked") keeps
-the value. A metric that needs every run has none where one of them ended before its target, and a case has no time
-where half of its runs were too fast for the clock. What does not count stays in `MetricValues.excluded` and
+the value. A metric that needs every run has none where one of them ended before its target. A case has no time where
+half of its runs were too fast for the clock. What does not count stays in `MetricValues.excluded` and
 `MetricValues.missing`, each with its reason.
 """
 
