@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := setup
-.PHONY: help setup campaign test quick plans lint native-test python-test rust-test go-test bench container container-verify wheels clean
+.PHONY: help setup campaign test quick plans lint native-test python-test rust-test go-test documents bench container container-verify wheels clean
 
 # --- versions come from pyproject.toml, [tool.pybench.toolchain] ---
 version = $(shell sed -n '/^\[tool.pybench.toolchain\]/,/^\[/s/^$(1) *= *"\([^"]*\)".*/\1/p' pyproject.toml)
@@ -76,6 +76,11 @@ quick: lint ## lint, and the tests that start no process and no container, in th
 
 plans: setup ## every ready plan at its smallest (tests/plans/small.yaml): run, check, report
 	@$(BIN)/pytest -m plans --numprocesses auto --maxprocesses 2 --max-worker-restart 0 --durations 0 tests/plans $(ARGS)
+
+documents: setup ## write what is made of rows: docs/metrics.md, cautions.md, reasons.md, factors.md and the JSON Schemas
+	@$(BIN)/python -m pybench.catalogue.documents docs
+	@$(BIN)/python -m tests.factors_page > docs/factors.md.new && mv docs/factors.md.new docs/factors.md
+	@$(BIN)/pybench schema > schemas/plan.schema.json.new && mv schemas/plan.schema.json.new schemas/plan.schema.json
 
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py

@@ -330,7 +330,7 @@ def boards_table(found: Sequence[BoardEffects]) -> Table:
     )
     notes = (
         "Each effect is that of the blocks of one board.",
-        "Where boards differ, the effect over all blocks is a mean over them, whose interval may contain none of theirs.",
+        "Where boards differ, the effect over all blocks is a mean, and its interval may contain none of theirs.",
         "It says nothing of other boards.",
     )
     return Table("boards", "Effects by board", columns, rows, notes)
