@@ -156,10 +156,11 @@ def describe_exclusions(found: Iterable[PairComparability]) -> str | None:
     blocks = sum(len(one.excluded) for one in broken)
     lost = sum(one.status is Comparability.NOT_COMPARABLE for one in broken)
     names = sorted({difference.name for one in broken for difference in one.differences})
-    none_left = f" {lost} of these comparisons are not comparable: no pair is left." if lost else ""
+    none_left = f" {lost} of these comparisons {_are(lost)} not comparable: no pair is left." if lost else ""
+    pairs = "1 pair" if blocks == 1 else f"{blocks} pairs"
     return (
-        f"{blocks} pairs of runs in {len(broken)} comparisons are excluded, because their two runs differ in "
-        f"{', '.join(names)}.{none_left}"
+        f"{pairs} of runs in {_comparisons(len(broken))} {_are(blocks)} excluded, because "
+        f"{'its' if blocks == 1 else 'their'} two runs differ in {', '.join(names)}.{none_left}"
     )
 
 
@@ -168,8 +169,16 @@ def describe_unstated(found: Iterable[PairComparability]) -> str | None:
     counts = Counter(name for one in found for name in one.unstated)
     if not counts:
         return None
-    named = ", ".join(f"{name} ({count} comparisons)" for name, count in sorted(counts.items()))
+    named = ", ".join(f"{name} ({_comparisons(count)})" for name, count in sorted(counts.items()))
     return f"{named}: known for one side only, so a difference cannot be excluded."
+
+
+def _comparisons(number: int) -> str:
+    return "1 comparison" if number == 1 else f"{number} comparisons"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def differences_between(before: Dataset, after: Dataset) -> tuple[SoftwareDifference, ...]:

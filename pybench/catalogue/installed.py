@@ -18,17 +18,24 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row, kind_of
+from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
 from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin, sha256_of_package
 from pybench.catalogue.runtimes import Runtime
+from pybench.catalogue.stored import row_from_json, row_to_json
 from pybench.catalogue.workloads import Workload
 from pybench.errors import PluginError
 
 GROUP = "pybench.catalogue"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+# Properties of rows that name code: a module, or `module:name`.
+NAMING_CODE = (
+    "module", "audit", "profile", "generates", "parts", "build", "work", "translate", "drawn_by", "solved_by",
+)  # fmt: skip
 # Frameworks that take seconds to import, and that a probing worker imports on purpose.
 _HEAVY = ("numpy", "torch", "onnx", "onnxruntime")
 
@@ -61,6 +68,8 @@ def installed() -> Installed:
     for point in dict.fromkeys(found):
         try:
             rows = _rows_of(point)
+            _refuse_foreign_code(point, rows)
+            _refuse_unknown(point, rows)
             _refuse_options(point, rows)
             _refuse_taken(point, rows, BUILT_IN.with_rows(itertools.chain(*usable.values())))
             usable[point] = rows
@@ -115,7 +124,42 @@ def _rows_of(point: EntryPoint) -> tuple[Row, ...]:
         sha256=sha256_of_package(package),
     )
     importlib.invalidate_caches()
-    return tuple(replace(row, plugin=plugin) for row in listed)
+    return tuple(replace(_checked(point, row, listed), plugin=plugin) for row in listed)
+
+
+def _checked(point: EntryPoint, row: Row, rows: Iterable[Row]) -> Row:
+    """The row as a campaign stores and reads it, so that every property has its type."""
+    try:
+        return row_from_json(row_to_json(row))
+    except ValueError as error:
+        what = f"adds a {kind_of(row)} that is malformed: {error}"
+        raise _refusal(point, what, "correct the row", rows) from error
+
+
+def _refuse_foreign_code(point: EntryPoint, rows: tuple[Row, ...]) -> None:
+    """A change of code is noticed by the digest of the package, or by the version of pybench."""
+    package = point.module.partition(".")[0]
+    for row in rows:
+        for name in NAMING_CODE:
+            code = getattr(row, name, None)
+            if isinstance(code, str) and re.split("[.:]", code)[0] not in (package, "pybench"):
+                what = f"adds the {kind_of(row)} {row.name}, whose `{name}` is outside of {package}: {code}"
+                hint = f"put this code into {package}: changes of other packages are not noticed"
+                raise _refusal(point, what, hint, rows)
+
+
+def _refuse_unknown(point: EntryPoint, rows: tuple[Row, ...]) -> None:
+    """Data sets are pybench's own. What a row needs is a package that Python can import."""
+    for row in rows:
+        for name in ("trained_on", "judged_on"):
+            data_set = getattr(row, name, None)
+            if data_set is not None and data_set not in DATA_SETS:
+                what = f"adds the model {row.name}, whose `{name}` is no data set: {data_set}"
+                raise _refusal(point, what, f"name one of {', '.join(DATA_SETS)}", rows)
+        for need in () if isinstance(row, Metric | Model) else row.needs:
+            if not _MODULE.fullmatch(need):
+                what = f"adds the {kind_of(row)} {row.name}, whose `needs` has no name of a package: {need!r}"
+                raise _refusal(point, what, "name it as Python imports it", rows)
 
 
 def _refuse_taken(point: EntryPoint, rows: tuple[Row, ...], catalogue: Catalogue) -> None:
@@ -172,5 +216,5 @@ def _refusal(point: EntryPoint, what: str, hint: str, rows: Iterable[Row] = ()) 
         what,
         hint=f"{hint}; or remove the package: pip uninstall {called}",
         version=point.dist.version if point.dist is not None else None,
-        names=frozenset(row.name for row in rows if not isinstance(row, Metric)),
+        names=frozenset(str(row.name) for row in rows if not isinstance(row, Metric)),
     )

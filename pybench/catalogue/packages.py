@@ -112,3 +112,9 @@ _ROWS = (
 )  # fmt: skip
 
 PACKAGES = Rows("package", _ROWS)
+MODULE = "module:"
+
+
+def fact_of(need: str) -> str:
+    """Under which name a machine is asked for what a row needs: a package, or a module that only a plug-in knows."""
+    return need if need in PACKAGES else f"{MODULE}{need}"

@@ -48,7 +48,7 @@ def _plain(value: Any) -> Any:
         return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 def _built(kind: Any, stored: Any, place: str) -> Any:
@@ -95,4 +95,5 @@ def _read(hint: Any, value: Any, place: str) -> Any:
         return value
     if isinstance(hint, type) and type(value) is hint:
         return value
-    raise ValueError(f"{place} has another type than the property: {value!r}")
+    choices = f" (one of {', '.join(map(str, arguments))})" if origin is Literal else ""
+    raise ValueError(f"{place} has another type than the property: {value!r}{choices}")

@@ -38,10 +38,11 @@ def print_cases(cases: Sequence[Case]) -> None:
 
 
 def varying(cases: Sequence[Case]) -> dict[str, list[str]]:
-    """Factors with more than one value among the cases that they mean something for; workload and model always."""
+    """Factors with more than one value among the cases that they mean something for; workload and model always,
+    where there is one."""
     values = {name: list(dict.fromkeys(_shown(case, name) for case in cases)) for name in factor_names(cases)}
     varying = {name: [text for text in found if text != NOT_APPLICABLE] for name, found in values.items()}
-    return {name: found for name, found in varying.items() if len(found) > 1 or name in ("workload", "model")}
+    return {name: found for name, found in varying.items() if len(found) > (name not in ("workload", "model"))}
 
 
 def _is_column(name: str, cases: Sequence[Case]) -> bool:

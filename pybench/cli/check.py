@@ -39,6 +39,6 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
                 print(sentence[0].upper() + sentence[1:])
     if not coverage.is_full:
         raise CoverageError(
-            f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs are not covered",
+            coverage.uncovered_text,
             hint="run the plan again: this does missing and stopped runs; --retry-failed also repeats failed runs",
         )

@@ -111,7 +111,7 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     if not coverage.is_full and not allow_gaps:
         states = ", ".join(f"{count} {state}" for state, count in coverage.states.items())
         raise CoverageError(
-            f"{coverage.planned - coverage.covered} of {coverage.planned} planned runs are not covered ({states})",
+            f"{coverage.uncovered_text} ({states})",
             hint="run the plan again, or publish with --incomplete, which marks the publication",
         )
     return coverage.as_json()

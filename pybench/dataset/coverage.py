@@ -59,6 +59,17 @@ class Coverage:
         return sum(case.covered for case in self.cases)
 
     @property
+    def covered_text(self) -> str:
+        """`3 of 4 planned runs are covered`."""
+        return f"{self.covered} of {self.planned} planned runs {'is' if self.covered == 1 else 'are'} covered"
+
+    @property
+    def uncovered_text(self) -> str:
+        """`1 of 4 planned runs is not covered`."""
+        missing = self.planned - self.covered
+        return f"{missing} of {self.planned} planned runs {'is' if missing == 1 else 'are'} not covered"
+
+    @property
     def is_full(self) -> bool:
         return self.covered == self.planned
 

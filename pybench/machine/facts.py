@@ -10,7 +10,7 @@ from pybench import __version__
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
-from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.packages import MODULE, PACKAGES, fact_of
 from pybench.catalogue.plugins import FACT
 from pybench.errors import PybenchError, UnknownNameError
 from pybench.launcher import LOCAL, Launcher
@@ -29,7 +29,7 @@ def ask(names: Sequence[str], launcher: Launcher = LOCAL) -> Facts:
     another pybench than this one, as one in an image may be. UnknownNameError for what is not in `EVERYTHING`."""
     if not names:
         return {}
-    unknown = next((name for name in names if name not in EVERYTHING and not name.startswith(FACT)), None)
+    unknown = next((name for name in names if name not in EVERYTHING and not name.startswith((FACT, MODULE))), None)
     if unknown is not None:
         raise UnknownNameError("fact of a machine", unknown, EVERYTHING)
     report = ask_worker(launcher, ["--probe", ",".join(names)], ", ".join(names), timeout_s=PROBE_TIMEOUT_S)
@@ -50,19 +50,15 @@ def ask(names: Sequence[str], launcher: Launcher = LOCAL) -> Facts:
 def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
     """The facts that `unsupported` asks for these cases, in the order of `EVERYTHING`, then those of plug-ins.
 
-    No others are asked for, and nothing else is imported to find them. Raises UnknownNameError for a fact that a row
-    needs and nobody can tell.
+    No others are asked for, and nothing else is imported to find them.
     """
     names, plugins = {"machine"}, dict[str, None]()
     for case in cases:
         plugins.update(dict.fromkeys(plugin.fact for plugin in case.plugins()))
-        names.update(packages_of(case))
+        names.update(map(fact_of, packages_of(case)))
         told_by = None if case.runtime_row is None else case.runtime_row.gpu_fact
         names |= set() if told_by is None else {told_by}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
         is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
         names |= {"gpu"} if is_set or is_idle_board else set()
-    unknown = names.difference(EVERYTHING)
-    if unknown:
-        raise UnknownNameError("fact of a machine", min(unknown), EVERYTHING)
-    return (*(name for name in EVERYTHING if name in names), *plugins)
+    return (*(name for name in EVERYTHING if name in names), *plugins, *sorted(names.difference(EVERYTHING)))

@@ -52,16 +52,17 @@ class Machine:
         Libraries were asked for their models, too. Of the cases only the pending ones (their ids) were asked for.
         `files`: value of a factor -> absolute path.
 
-        Raises RefusedValuesError for a broken file, for models that their library does not have or that cannot be fed,
+        Raises RefusedValuesError for broken files, for models that their library does not have or that cannot be fed,
         and for weights that do not fit. It is also raised where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
         asked = [case for case in runnable if case.id in pending]
         wrong = ask_libraries(asked, files, self.launcher)
         unknown = {one.value for one in wrong}
         wrong += ask_weights([case for case in asked if case.model not in unknown], files, self.launcher)
+        refused, broken = ask_before_runs(asked, files, self.launcher)
+        wrong += broken
         if wrong:
             raise RefusedValuesError(wrong)
-        refused = ask_before_runs(asked, files, self.launcher)
         if refused and len(refused) == len(runnable):
             raise RefusedValuesError(_first_of_each(runnable, refused, files))
         return replace(self, refused=refused)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pybench.case import Case, case_to_json
 from pybench.catalogue.runtimes import RUNTIMES, opening
-from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError, UnsupportedError
+from pybench.errors import InputError, PybenchError, RefusedValue, UnsupportedError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import NOTHING, ask_worker
 from pybench.machine.facts import ask, needed_facts
@@ -62,23 +62,28 @@ def ask_runtimes(path: Path) -> list[Opening]:
 
 def ask_before_runs(
     cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL
-) -> dict[str, UnsupportedError]:
-    """Case's id -> why its runtime does not take its ONNX file here: one question for each file, runtime and provider.
+) -> tuple[dict[str, UnsupportedError], list[RefusedValue]]:
+    """Case's id -> why its runtime does not take its ONNX file here, and the broken files.
 
-    `files`: value of a factor -> absolute path. Raises RefusedValuesError for a broken file. The runs will tell what a
-    worker cannot answer.
+    There is one question for each file, runtime and provider; a file that is broken for one is not asked about again.
+    `files`: value of a factor -> absolute path. The runs will tell what a worker cannot answer.
     """
     refused: dict[str, UnsupportedError] = {}
+    broken: dict[str | None, RefusedValue] = {}
     asked: dict[tuple[str | None, ...], UnsupportedError | None] = {}
     for case in cases:
-        if not _opens_at_once(case):
+        if not _opens_at_once(case) or case.model in broken:
             continue
         question = (case.model, case.runtime, case.provider, case.device)
         if question not in asked:
-            asked[question] = _refusal(case, files, launcher)
+            try:
+                asked[question] = _refusal(case, files, launcher)
+            except InputError as error:
+                broken[case.model] = refused_value("model", str(case.model), error.message, error.hint, files)
+                continue
         if (refusal := asked[question]) is not None:
             refused[case.id] = refusal
-    return refused
+    return refused, list(broken.values())
 
 
 def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
@@ -152,14 +157,15 @@ def _opens_at_once(case: Case) -> bool:
 
 
 def _refusal(case: Case, files: Mapping[str, str], launcher: Launcher) -> UnsupportedError | None:
-    model, path = str(case.model), Path(files[str(case.model)])
+    """Raises InputError for a broken file."""
+    path = Path(files[str(case.model)])
     question = {"job": "open", "path": str(path), "case": case_to_json(replace(case, precision=AS_IT_IS))}
     try:
         _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path.parent,)))
-    except InputError as error:
-        raise RefusedValuesError([refused_value("model", model, error.message, error.hint, files)]) from error
     except UnsupportedError as error:
         return error
+    except InputError:
+        raise
     except PybenchError:
         return None
     return None

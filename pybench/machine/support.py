@@ -17,10 +17,11 @@ from pybench.case.data import trained_here
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.case.quantising import opened_in, quantiser_of, scheme_of, stores_weights
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.packages import PACKAGES
+from pybench.catalogue.packages import PACKAGES, fact_of
 from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.quantisers import quantisers_to
+from pybench.catalogue.reasons import ReasonCode
 from pybench.catalogue.refusals import (
     refuse_file,
     refuse_generation,
@@ -65,7 +66,7 @@ def platform_of(case: Case, facts: Facts) -> str | None:
     row = case.runtime_row
     if row is None or row.opens != "engine" or not gpus:
         return None
-    return f"TensorRT {facts[row.needs[0]]['version']} on {gpus[0]['name']}"
+    return f"TensorRT {facts[fact_of(row.needs[0])]['version']} on {gpus[0]['name']}"
 
 
 def refuse_changed(cases: Iterable[Case], facts: Facts) -> None:
@@ -94,14 +95,13 @@ def _plugins(case: Case, facts: Facts) -> None:
 
 def _packages(case: Case, facts: Facts) -> None:
     """Whether everything is installed that runs the case and makes what it opens."""
-    missing = next((name for name in packages_of(case) if not facts[name]["available"]), None)
-    if missing is not None:
-        raise UnsupportedError(
-            f"{missing} cannot be used here ({facts[missing]['why']})",
-            code=Cause.NO_PACKAGE,
-            names=(missing,),
-            hint=PACKAGES[missing].install,
-        )
+    missing = next((name for name in packages_of(case) if not facts[fact_of(name)]["available"]), None)
+    if missing is None:
+        return
+    what = f"{missing} cannot be used here ({facts[fact_of(missing)]['why']})"
+    if missing not in PACKAGES:  # a plug-in's need, which has no code of pybench's
+        raise UnsupportedError(what, code=ReasonCode.OTHER, names=(f"no_{missing}",), hint="install it")
+    raise UnsupportedError(what, code=Cause.NO_PACKAGE, names=(missing,), hint=PACKAGES[missing].install)
 
 
 def _runtime(case: Case, facts: Facts) -> None:
@@ -142,7 +142,7 @@ def _provider(case: Case, facts: Facts) -> None:
         )
     if case.provider is None:
         return
-    refuse_provider(row, case.provider, case.device, facts[row.needs[0]].get("providers", []))
+    refuse_provider(row, case.provider, case.device, facts[fact_of(row.needs[0])].get("providers", []))
     backend = row.backend(case.provider, has_gpu=True)
     kind = quantised_type(case.precision)
     if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
@@ -202,7 +202,7 @@ def _precision(case: Case, facts: Facts) -> None:
         opened_in(case),
         has_gpu=bool(gpus),
         capability=capability,
-        on_cpu=next((facts[name].get("types") for name in row.needs), None),
+        on_cpu=next((facts[fact_of(name)].get("types") for name in row.needs), None),
         training=case.workload_row.trains,
     )
 
@@ -302,7 +302,7 @@ def _gpus(case: Case, facts: Facts) -> list[dict[str, str]]:
     row = case.runtime_row
     backend = None if row is None else row.backend(case.provider, has_gpu=True)
     if row is not None and backend is not None:
-        providers = facts[row.needs[0]].get("providers", [])
+        providers = facts[fact_of(row.needs[0])].get("providers", [])
         if not backend.needs_gpu or backend.called not in providers:
             return []
     told_by = "torch" if row is None else row.gpu_fact

@@ -88,10 +88,11 @@ def load_plan(
     found = installed() if catalogue is None else Installed(catalogue)
     catalogue = found.catalogue
     document = read_document(path)
-    root, override_problems = apply_overrides(document.root, overrides, str(path))
-    shaped = read_shape(root, factors_of(catalogue))
+    known = factors_of(catalogue)
+    root, override_problems = apply_overrides(document.root, overrides, str(path), known)
+    shaped = read_shape(root, known)
     problems = [*document.problems, *override_problems, *shaped.problems]
-    files = UserFiles(path.parent, factors_of(catalogue))
+    files = UserFiles(path.parent, known)
     made = _Cases(usual=0)
     contrasts: tuple[Contrast, ...] = ()
     if shaped.plan is not None:

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--set a.b=v`: changes to a plan's tree from the command line, before anything is judged.
 
-A path is keys and list indices joined by dots (`matrix.0.batch=[1, 2]`); the value is YAML. A key that the plan does
+A path is keys and list indices joined by dots (`matrix.0.batch=[1, 2]`); the value is YAML. An option of an installed
+package is one key, although it has a dot (`matrix.0.sorting.count=5`). A key that the plan does
 not have yet is added, so that defaults can be changed. Whether it is a valid key is judged with the rest of the plan,
 and problems of the new value name the override.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pybench.document import Node, Place, parse_text
 from pybench.errors import PlanError, Problem
 from pybench.plan.values import nearest
 
 
-def apply_overrides(root: Node, overrides: Sequence[str], file: str) -> tuple[Node, tuple[Problem, ...]]:
-    """The tree with every override in turn, and what is wrong with those that could not be applied."""
+def apply_overrides(
+    root: Node, overrides: Sequence[str], file: str, known: Collection[str] = ()
+) -> tuple[Node, tuple[Problem, ...]]:
+    """The tree with every override in turn, and what is wrong with those that could not be applied.
+
+    `known`: the factors and options that there are.
+    """
     problems: list[Problem] = []
     for override in overrides:
         path, separator, text = override.partition("=")
@@ -28,7 +34,7 @@ def apply_overrides(root: Node, overrides: Sequence[str], file: str) -> tuple[No
         try:
             value, wrong = parse_text(text, file, override) if text.strip() else (Node(place), ())
             problems.extend(wrong)
-            root = _set(root, tuple(path.strip().split(".")), value, place)
+            root = _set(root, _steps(root, path.strip().split("."), known), value, place)
         except PlanError as error:
             problems.extend(error.problems)
         except _NoSuchPath as error:
@@ -41,6 +47,30 @@ class _NoSuchPath(Exception):
         super().__init__(what)
         self.what = what
         self.hint = hint
+
+
+def _steps(root: Node, words: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+    """The keys and indices of a path. Words of a key with dots are joined: a key of the plan, else a known one."""
+    steps: list[str] = []
+    node: Node | None = root
+    rest = tuple(words)
+    while rest:
+        keys = () if node is None or node.children is None else node.children
+        joined = [".".join(rest[:count]) for count in range(len(rest), 0, -1)]
+        step = next((key for key in joined if key in keys), None) or next(
+            (key for key in joined if key in known), rest[0]
+        )
+        steps.append(step)
+        rest = rest[step.count(".") + 1 :]
+        node = _below(node, step)
+    return tuple(steps)
+
+
+def _below(node: Node | None, step: str) -> Node | None:
+    """What the plan has there; None: nothing."""
+    if node is not None and node.items is not None:
+        return node.items[int(step)] if step.isdecimal() and int(step) < len(node.items) else None
+    return None if node is None else (node.children or {}).get(step)
 
 
 def _set(root: Node, path: tuple[str, ...], value: Node, place: Place) -> Node:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.packages import PACKAGES, Package
+from pybench.catalogue.packages import MODULE, PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.catalogue.zoo import LIBRARIES
 from pybench.errors import PybenchError, UnsupportedError
@@ -27,11 +27,17 @@ from pybench.worker import affinity, environment
 
 
 def probe(names: Sequence[str]) -> dict[str, Any]:
-    """Facts by name: those of `_PROBES`, and of packages that add rows (`Plugin.fact`).
+    """Facts by name: those of `_PROBES`, of packages that add rows (`Plugin.fact`), and of modules that these need.
 
     Each is a dictionary with `available` and, where it is not, `why` and, where an error has one, `hint`.
     """
-    return {name: _asked(partial(_plugin, name) if name.startswith(FACT) else _PROBES[name]) for name in names}
+    return {name: _asked(_question(name)) for name in names}
+
+
+def _question(name: str) -> Callable[[], dict[str, Any]]:
+    if name.startswith(FACT):
+        return partial(_plugin, name)
+    return partial(_module, name.removeprefix(MODULE)) if name.startswith(MODULE) else _PROBES[name]
 
 
 def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -127,6 +133,14 @@ def _package(row: Package) -> dict[str, Any]:
     version = metadata.version(row.distributions[0])  # first, because its error says plainly what is missing
     importlib.import_module(row.module or row.name)
     return {"version": version}
+
+
+def _module(name: str) -> dict[str, Any]:
+    """A module that only a plug-in needs. It need not come from a distribution."""
+    module = importlib.import_module(name)
+    distributions = metadata.packages_distributions().get(name.partition(".")[0], ())
+    version = metadata.version(distributions[0]) if distributions else getattr(module, "__version__", None)
+    return {"version": None if version is None else str(version)}
 
 
 def _plugin(fact: str) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_a_block_whose_builds_ran_with_two_drivers_is_left_out_counted_and_named
     (pair,) = analysis.excluded
     assert [one.text() for one in analysis.excluded[pair].differences] == ["driver 580.1 against 590.2"]
     page = write_report(load(builder.path)).read_text()
-    assert "1 pairs of runs in 1 comparisons are excluded, because their two runs differ in driver" in page
+    assert "1 pair of runs in 1 comparison is excluded, because its two runs differ in driver" in page
 
 
 def test_builds_that_never_ran_with_one_driver_are_not_split(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_commands_say_what_was_left_out(tmp_path: Path, capsys: pytest.CaptureFi
     builder = build(tmp_path / "c", [environment(pybench="0.2.0"), environment(pybench="0.2.0")])
     assert main([command, str(builder.path)]) == EXIT_OK
     out = capsys.readouterr().out
-    assert "2 pairs of runs in 1 comparisons are excluded, because their two runs differ in pybench" in out
+    assert "2 pairs of runs in 1 comparison are excluded, because their two runs differ in pybench" in out
     assert "not comparable" in out
     assert main([command, str(builder.path), "--json"]) == EXIT_OK
     assert '"status": "not comparable"' in capsys.readouterr().out

@@ -6,31 +6,34 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from pybench.catalogue.catalogue import BUILT_IN
-from pybench.catalogue.installed import installed
+from pybench.catalogue.installed import NAMING_CODE, installed
 from pybench.catalogue.plugins import sha256_of_package
 from pybench.errors import PluginError
 
 MODEL = """
 from pybench.catalogue.models import Model
-ROWS = (Model(name="%s", kind="vector", build="x:y", input="vectors", shape=(4,), outputs=2, head="a",
-              multiply_adds=8.0),)
+ROWS = (Model(name="%s", kind="vector", build="pybench.models.mlp:Mlp", input="vectors", shape=(4,), outputs=2,
+              head="a", multiply_adds=8.0),)
 """
 WORKLOAD = """
 from pybench.catalogue.workloads import Workload
-ROWS = (Workload(name="echo", label="Echo", meaning="echoes", module="acme.echo", takes=("run",), model="none",
-                 yields=("echoes_per_s",)),)
+ROWS = (Workload(name="echo", label="Echo", meaning="echoes", module="pybench.workloads.noop", takes=("run",),
+                 model="none", yields=("echoes_per_s",)),)
 """
-
-
+METRIC = """
+from pybench.catalogue.metrics import Metric
+ROWS = (Metric(name="m_ms", group="time", unit="ms", better="lower", label="M", meaning="m", rests_on="timing"),)
+"""
 OPTION = """
 from pybench.catalogue.options import Option
 from pybench.catalogue.runtimes import Runtime
-ROWS = (Runtime(name="r", module="m", opens="module", needs=("torch",), start_s=1.0,
+ROWS = (Runtime(name="r", module="pybench.runtimes.torch", opens="module", needs=("torch",), start_s=1.0,
                 options=(Option(name="%s", kind="integer", default=1, meaning="depth"),)),)
 """
 
@@ -120,6 +123,64 @@ def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, tar
     assert installed().catalogue is BUILT_IN, "none of its rows are taken"
 
 
+@pytest.mark.parametrize(
+    ("rows", "said", "hint"),
+    [
+        (
+            METRIC.replace('"time"', '"nowhere"'),
+            "adds a metric that is malformed: m_ms.group has another type than the property: 'nowhere' (one of time, ",
+            "correct the row",
+        ),
+        (METRIC.replace("timing", "timming"), "malformed: m_ms.rests_on has another type", "correct the row"),
+        (
+            WORKLOAD.replace('("run",)', '("run", "nogroup")'),
+            "adds a workload that is malformed: echo.takes has another type than the property: 'nogroup'",
+            "correct the row",
+        ),
+        (MODEL.replace('"vector"', '"vectr"') % "m", "malformed: m.kind has another type", "correct the row"),
+        (
+            MODEL.replace("outputs=2", 'outputs=2, judged_on="acme-data"') % "m",
+            "adds the model m, whose `judged_on` is no data set: acme-data",
+            "name one of digits, ",
+        ),
+        (
+            (OPTION % "acme_x.depth").replace('"torch",', '"acme-lib",'),
+            "adds the runtime r, whose `needs` has no name of a package: 'acme-lib'",
+            "name it as Python imports it",
+        ),
+        (
+            MODEL.replace("pybench.models.mlp", "acme_network.layers") % "m",
+            "adds the model m, whose `build` is outside of acme_x: acme_network.layers:Mlp",
+            "put this code into acme_x: changes of other packages are not noticed",
+        ),
+        (
+            WORKLOAD.replace("pybench.workloads.noop", "acme_xy"),
+            "adds the workload echo, whose `module` is outside of acme_x: acme_xy",
+            "put this code into acme_x",
+        ),
+    ],
+)
+def test_a_row_with_a_wrong_value_is_refused_with_the_value(site: Site, rows: str, said: str, hint: str) -> None:
+    site.install("acme_x", rows, distribution="acme-x")
+    (error,) = installed().refused
+    assert said in error.message
+    assert str(error.hint).startswith(hint)
+    assert installed().catalogue is BUILT_IN
+
+
+def test_a_row_is_read_as_it_will_be_stored(site: Site) -> None:
+    site.install("acme_k", MODEL.replace("(4,)", "[4]") % "k-model")
+    (row,) = installed().catalogue.added()
+    assert getattr(row, "shape", None) == (4,)
+
+
+def test_every_property_that_names_code_is_known() -> None:
+    rows = [row for table in BUILT_IN._tables() for row in table.values()]
+    named = {one.name for row in rows for one in fields(row) if re.match(r"pybench\.", str(getattr(row, one.name)))}
+    assert named <= set(NAMING_CODE)
+    assert set(NAMING_CODE) <= {one.name for row in rows for one in fields(row)}
+
+
 def test_a_name_that_two_packages_add_names_both(site: Site) -> None:
     site.install("acme_e", MODEL % "same")
     site.install("acme_f", MODEL % "same")
@@ -133,10 +194,7 @@ def test_a_name_that_two_packages_add_names_both(site: Site) -> None:
 
 
 def test_a_package_falls_with_the_metrics_that_it_yields_and_no_other_does(site: Site) -> None:
-    metric = "from pybench.catalogue.metrics import Metric\n"
-    metric += 'METRIC = Metric(name="echoes_per_s", group="time", unit="1/s", better="higher", label="Echoes", '
-    metric += 'meaning="echoes in a second", rests_on="timing")\n'
-    site.install("acme_h", f"{metric}ROWS = (METRIC,)")
+    site.install("acme_h", METRIC.replace("m_ms", "echoes_per_s"))
     site.install("acme_i", WORKLOAD)
     assert installed().refused == ()
     (site.folder / "acme_h" / "rows.py").write_text("import acme_nowhere")

@@ -92,6 +92,12 @@ def test_validate_says_what_varies_and_what_is_compared(grid: str, capsys: Captu
     assert "  comparison: baseline threads=1" in out
 
 
+def test_validate_prints_no_line_of_models_for_a_plan_without_a_model(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "plan.yaml").write_text("schema_version: 1\nname: bare\nmatrix: [{workload: noop}]\n")
+    assert main(["validate", str(tmp_path / "plan.yaml")]) == EXIT_OK
+    assert capsys.readouterr().out.splitlines()[1:] == ["  workload: noop"]
+
+
 def test_validate_and_expand_tell_the_bounds_of_latency(tmp_path: Path, capsys: Captured) -> None:
     plan = tmp_path / "served.yaml"
     entries = "[{workload: infer, model: mlp, runtime: torch, batch: [1, 2], slo_ms: [50, 2.5]}, {workload: noop}]"

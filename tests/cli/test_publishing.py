@@ -190,7 +190,7 @@ def test_an_incomplete_campaign_is_refused_or_labelled(tmp_path: Path) -> None:
     campaign = build_small(tmp_path / "c", missing=1).path
     refused = _pybench("publish", campaign, "--archive", tmp_path / "a.zip")
     assert refused.returncode == EXIT_COVERAGE
-    assert "1 of 4 planned runs are not covered" in refused.stderr
+    assert "1 of 4 planned runs is not covered" in refused.stderr
     assert "--incomplete" in refused.stderr
     assert not (tmp_path / "a.zip").exists()
     done = _pybench("publish", campaign, "--incomplete", "--archive", tmp_path / "a.zip", "--oci", tmp_path / "layout")

@@ -86,6 +86,31 @@ def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> Non
     assert machine.open_files(cases[:1], {cases[0].id}, {}).refused == {}
 
 
+@pytest.mark.process
+def test_all_broken_files_are_one_error(tmp_path: Path) -> None:
+    paths = {name: tmp_path / name for name in ("first.onnx", "second.onnx")}
+    for path in paths.values():
+        path.write_bytes(b"no model")
+    cases = [
+        Case(
+            workload="infer",
+            model=name,
+            runtime="onnxruntime",
+            device="cpu",
+            batch=batch,
+            sources=(("model", "6" * 64),),
+        )
+        for name in paths
+        for batch in (1, 2)
+    ]
+    facts = {**FACTS, "onnx": _HERE, "onnxruntime": {**_HERE, "providers": ["CPUExecutionProvider"]}}
+    files = {name: str(path) for name, path in paths.items()}
+    with pytest.raises(RefusedValuesError) as raised:
+        Machine(facts).open_files(cases, {case.id for case in cases}, files)
+    assert [(one.factor, one.value) for one in raised.value.values] == [("model", name) for name in paths]
+    assert str(tmp_path) not in raised.value.message
+
+
 WEIGHTS = Case(
     workload="infer", model="digits-cnn", runtime="torch", device="cpu", checkpoint="mine.pt",
     sources=(("checkpoint", "6" * 64),),

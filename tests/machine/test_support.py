@@ -10,9 +10,10 @@ import pytest
 from pybench import machine
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.reasons import Reason
-from pybench.catalogue.runtimes import RUNTIMES
+from pybench.catalogue.reasons import Reason, read_reason
+from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import UnknownNameError
 from pybench.machine import Machine
 from pybench.machine.facts import needed_facts
@@ -257,6 +258,26 @@ def test_only_what_the_cases_need_is_asked() -> None:
     assert needed_facts([COMPILED]) == ("machine", "torch", "compiler")
     assert needed_facts([TORCH_TRT]) == ("machine", "torch", "torch_tensorrt")
     assert needed_facts([DIGITS]) == ("machine", "torch", "onnxruntime", "onnx", "onnxscript")
+
+
+ACME = Case(
+    workload="infer",
+    model="mlp",
+    runtime="acme",
+    catalogue=BUILT_IN.with_rows(
+        [Runtime(name="acme", module="acme.session", opens="module", needs=("acme_lib", "torch"), start_s=1.0)]
+    ),
+)
+
+
+def test_what_only_a_plug_in_needs_is_asked_as_a_module() -> None:
+    assert needed_facts([ACME]) == ("machine", "torch", "module:acme_lib")
+    refusal = Machine({**LAPTOP, "module:acme_lib": {"available": False, "why": "No module"}}).unsupported(ACME)
+    assert refusal is not None
+    assert (refusal.message, refusal.hint) == ("acme_lib cannot be used here (No module)", "install it")
+    assert read_reason(refusal.reason.stored_code, refusal.reason.detail) == refusal.reason
+    there = Machine({**LAPTOP, "module:acme_lib": HERE}).unsupported(ACME)
+    assert there is None or "acme_lib" not in there.message
 
 
 def test_what_a_board_takes_is_asked_of_nvml_only_for_cases_that_set_it() -> None:

@@ -28,10 +28,10 @@ DEEP = Workload(
 CATALOGUE = BUILT_IN.with_rows([DEEP])
 
 
-def load(folder: Path, text: str) -> Plan:
+def load(folder: Path, text: str, overrides: tuple[str, ...] = ()) -> Plan:
     path = folder / "plan.yaml"
     path.write_text(f"schema_version: 1\nname: test\n{text}")
-    return load_plan(path, catalogue=CATALOGUE)
+    return load_plan(path, overrides, CATALOGUE)
 
 
 def problems(folder: Path, text: str) -> list[str]:
@@ -59,6 +59,21 @@ def test_an_exclusion_sees_the_default_of_an_option(tmp_path: Path) -> None:
 def test_a_default_reaches_the_cases_that_have_the_option(tmp_path: Path) -> None:
     plan = load(tmp_path, "defaults: {acme.depth: 5}\nmatrix: [{workload: [deep, noop]}]\n")
     assert [case.options for case in plan.cases] == [(("acme.depth", 5),), ()]
+
+
+@pytest.mark.parametrize("entry", ["{workload: deep, acme.depth: 2}", "{workload: deep}"])
+@pytest.mark.parametrize("path", ["matrix.0.acme.depth", "defaults.acme.depth", "matrix.0.zip.acme.depth"])
+def test_an_option_is_set_from_the_command_line(tmp_path: Path, entry: str, path: str) -> None:
+    is_zip, is_stated = "zip" in path, "acme" in entry
+    if (is_zip or path.startswith("defaults")) and is_stated:
+        entry = "{workload: deep, iterations: 7}"
+    plan = load(tmp_path, f"matrix: [{entry}]\n", (f"{path}={[5] if is_zip else 5}",))
+    assert [case.value("acme.depth") for case in plan.cases] == [5]
+
+
+def test_a_key_with_a_dot_that_the_plan_has_is_one_step(tmp_path: Path) -> None:
+    plan = load(tmp_path, "matrix: [{workload: deep, acme.depth: [1, 2]}]\n", ("matrix.0.acme.depth.1=9",))
+    assert [case.value("acme.depth") for case in plan.cases] == [1, 9]
 
 
 def test_cases_are_compared_and_selected_by_an_option(tmp_path: Path) -> None:

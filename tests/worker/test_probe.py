@@ -36,6 +36,18 @@ def test_what_pybench_raises_on_purpose_is_told_without_its_class_and_its_hint_a
     assert asked["available"] or asked["hint"]
 
 
+def test_a_module_that_only_a_plug_in_needs_is_imported_for_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "acme_probed.py").write_text("__version__ = '3.2'\n")
+    found = probe(["module:acme_probed", "module:yaml", "module:acme_absent"])
+    assert found["module:acme_probed"] == {"available": True, "version": "3.2"}
+    assert found["module:yaml"] == {"available": True, "version": metadata.version("PyYAML")}
+    assert found["module:acme_absent"]["available"] is False
+    assert "No module named 'acme_absent'" in found["module:acme_absent"]["why"]
+
+
 def test_a_package_that_is_not_installed_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)

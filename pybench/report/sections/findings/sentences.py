@@ -44,7 +44,7 @@ def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
     judged = [one for found in analysis.verdicts for one in found if one.verdict is not None]
     verdicts = Counter(one.verdict for one in judged if one.is_measured and one.verdict is not None)
     unmeasured = sum(not one.is_measured for one in judged)
-    runs = f"{coverage.covered} of {coverage.planned} planned runs are covered"
+    runs = coverage.covered_text
     if not dataset.runs.filter(pl.col("outcome") == "ok").height:
         return f"No run is ok, so there are no numbers: {runs}. The reasons are below."
     if not analysis.contrasts:

@@ -21,7 +21,7 @@ def doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sen
         found.append(Sentence("Coverage is complete", f"{coverage.planned} planned runs: {states}.", "good"))
     else:
         states = list_text([f"{count} {state}" for state, count in coverage.states.items()])
-        text = f"{coverage.covered} of {coverage.planned} planned runs are covered: {states}."
+        text = f"{coverage.covered_text}: {states}."
         found.append(Sentence("Coverage is incomplete", text, "bad"))
     found += _software_doubts(analysis)
     found += _board_doubts(analysis)

@@ -42,7 +42,7 @@ def coverage_table(coverage: Coverage) -> Table:
         reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
         rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
     covering = ", ".join(sorted(COVERING))
-    notes = [f"{coverage.covered} of {coverage.planned} planned runs are covered (outcome {covering})."]
+    notes = [f"{coverage.covered_text} (outcome {covering})."]
     if coverage.orphans:
         runs, cases = sum(coverage.orphans.values()), len(coverage.orphans)
         notes.append(f"{runs} runs are of {cases} cases that are not in the plan; they do not count.")
