@@ -90,6 +90,11 @@ class ScenarioInput:
     is_positive: bool = False
 
     @property
+    def counts_for_a_fleet(self) -> bool:
+        """The energy of a fleet depends on it, and not on its mean alone."""
+        return not self.varies_by_query and (self.counts_for_a_query or self.name.startswith("fleet."))
+
+    @property
     def range(self) -> Range:
         unit = f", in {self.unit}" if self.unit and self.unit not in self.meaning else ""
         return Range(self.least, self.most, self.is_positive, f"expected: {self.meaning}{unit}")
