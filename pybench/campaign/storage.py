@@ -20,11 +20,12 @@ _READ_BYTES = 1 << 16  # at once: most files of a run are smaller, and a larger 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> None:
+def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True, option: str = "--out") -> None:
     """Writes a file whole or not at all: temporary name in the same folder, fsync, rename, fsync of the folder.
 
     `is_lasting`: whether the file must survive a power cut. Without that there is no fsync, which takes milliseconds:
     for files that can be made again, and whose content is checked before it is used again.
+    `option`: of the command line, which names another folder.
     """
     temporary = temporary_name(path)
     try:
@@ -39,7 +40,7 @@ def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
             temporary.unlink()
-        raise storage_error(error, path) from error
+        raise storage_error(error, path, option) from error
 
 
 def relative(path: Path, folder: Path) -> str:
@@ -97,12 +98,12 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def storage_error(error: OSError, path: Path) -> PybenchError:
+def storage_error(error: OSError, path: Path, option: str = "--out") -> PybenchError:
     """A full disk, a read-only folder or a missing permission as one error with place and hint."""
     hints = {
         errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
         errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
-        errno.EROFS: "this file system is read-only: choose another folder with --out",
-        errno.EACCES: "no permission to write there: choose another folder with --out",
+        errno.EROFS: f"this file system is read-only: choose another folder with {option}",
+        errno.EACCES: f"no permission to write there: choose another folder with {option}",
     }
     return UsageError(f"cannot write {path}: {error.strerror}", hint=hints.get(error.errno or 0))

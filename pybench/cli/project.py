@@ -61,4 +61,4 @@ def _draw(projection: Projection, target: Path) -> None:
     from pybench.report.sections.projections.figure import draw_projection
 
     picture = draw(partial(draw_projection, projection), pdf=target.suffix == ".pdf")
-    write_bytes(target, picture.svg.encode() if picture.pdf is None else picture.pdf)
+    write_bytes(target, picture.svg.encode() if picture.pdf is None else picture.pdf, option="--figure")

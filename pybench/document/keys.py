@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a file as frozen dataclasses: what each key takes, and the reader that makes them of a tree.
 
-A field is made by `text`, `texts`, `variables`, `choice`, `whole`, `number`, `truth`, `table`, `tables` or `made`,
+A field is made by `text`, `texts`, `variables`, `choice`, `whole`, `truth`, `table`, `tables` or `made`,
 which say what its key takes. A key that is absent or null takes the field's default; without one the key is required.
 Any other field is no key of the file.
 """
@@ -9,7 +9,6 @@ Any other field is no key of the file.
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -120,17 +119,11 @@ def whole(least: int, most: int | None = None, default: DefaultT = _REQUIRED) ->
     return _field(read, default)
 
 
-def number(least: float, most: float | None = None, default: DefaultT = _REQUIRED) -> float | DefaultT:
-    """A number in a range."""
-    return _field(lambda node, key, problems: read_number(node, least, most), default)
-
-
-def read_number(node: Node, least: float, most: float | None = None) -> float:
-    """The finite number that a node holds. Raises WrongValue for anything else, and outside of the range."""
+def read_number(node: Node, least: float, most: float) -> float:
+    """The number that a node contains. Raises WrongValue for anything else, and outside of the range."""
     value = node.plain()
-    if not _is_number(value) or not math.isfinite(value) or value < least or (most is not None and value > most):
-        to = " or more" if most is None else f" to {most:g}"
-        raise WrongValue(f"takes a number, {least:g}{to}; not {_shown(node)}")
+    if not _is_number(value) or not least <= value <= most:
+        raise WrongValue(f"takes a number, {least:g} to {most:g}; not {_shown(node)}")
     return float(value)
 
 

@@ -15,11 +15,55 @@ from numpy.typing import NDArray
 from scipy import special
 
 from pybench.document import Node
-from pybench.document.keys import WrongValue, read_number
+from pybench.document.keys import WrongValue, described, read_number
 
 UPPER_QUARTILE = float(special.ndtri(0.75))  # of the standard normal distribution
+SMALLEST = 1e-12  # what is below it and not 0 is a slip of the exponent; products of such numbers have no logarithm
+QUARTILES_FACTOR = 100.0  # at most, of a log-normal distribution: draws tell the mean of a wider one badly
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The numbers that a quantity takes.
+
+    least: the lower end, included
+    most: the upper end, included: 1 of a share, else a bound above every number that makes sense
+    is_positive: 0 is not one of them
+    hint: for a number outside of it, or for no number; a share has its own
+    """
+
+    least: float
+    most: float
+    is_positive: bool = False
+    hint: str | None = None
+
+    @property
+    def is_share(self) -> bool:
+        return self.most == 1
+
+    def read(self, node: Node) -> float:
+        """The number that a node contains. Raises WrongValue."""
+        try:
+            value = read_number(node, self.least, self.most)
+        except WrongValue as misfit:
+            raise self._misfit(described(node.plain())) from misfit
+        self.check(value)
+        return value
+
+    def check(self, *numbers: float) -> None:
+        """Raises WrongValue for the first number that is outside."""
+        for number in numbers:
+            if not self.least <= number <= self.most or (self.is_positive and number == 0):
+                raise self._misfit(f"{number:g}")
+            if 0 < number < SMALLEST:
+                raise WrongValue(f"takes no number between 0 and {SMALLEST:g}; not {number:g}", self.hint)
+
+    def _misfit(self, shown: str) -> WrongValue:
+        numbers = f"above 0, up to {self.most:g}" if self.is_positive else f"{self.least:g} to {self.most:g}"
+        hint = "shares are from 0 to 1, as in 0.6" if self.is_share else self.hint
+        return WrongValue(f"takes a number{'' if self.is_positive else ','} {numbers}; not {shown}", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +81,22 @@ class Distribution:
     def is_constant(self) -> bool:
         return min(self.numbers) == max(self.numbers)
 
-    def check(self, least: float, most: float | None) -> None:
-        """Raises WrongValue where a draw could lie outside of a range."""
-        low, high = self.numbers[0] if self.form != "values" else min(self.numbers), max(self.numbers)
-        if low < least:
-            raise WrongValue(f"takes at least {least:g}; not {low:g}")
-        if self.form == "quartiles" and least > 0:
-            raise WrongValue(
-                f"takes at least {least:g}; not quartiles, whose distribution goes down to 0", "write uniform: [A, B]"
-            )
-        if most is not None and (high > most or self.form == "quartiles"):
-            what = f"{high:g}" if high > most else "quartiles, whose distribution has no upper end"
-            raise WrongValue(f"takes at most {most:g}; not {what}", "write uniform: [A, B]")
+    def check(self, taken: Range) -> None:
+        """Raises WrongValue where a draw could be outside of a range.
+
+        A log-normal distribution has no upper end: its quartiles are judged, and how far they are apart.
+        """
+        taken.check(*self.numbers)
+        if self.form != "quartiles":
+            return
+        if taken.least > 0 or taken.is_share:
+            end = f"least {taken.least:g}" if taken.least > 0 else f"most {taken.most:g}"
+            beyond = "goes down to 0" if taken.least > 0 else "has no upper end"
+            raise WrongValue(f"takes at {end}; not quartiles, whose distribution {beyond}", "write uniform: [A, B]")
+        low, high = self.numbers
+        if high > QUARTILES_FACTOR * low:
+            most = f"an upper quartile of at most {QUARTILES_FACTOR:g} times the lower one"
+            raise WrongValue(f"takes {most}; not {high / low:g} times", "write uniform: [A, B]")
 
     def times(self, factor: float) -> Distribution:
         """The distribution of each draw times a number of 0 or more."""
@@ -66,18 +114,20 @@ def lognormal_of(value: float, lower: float, upper: float, probability: float = 
     return Distribution("quartiles", (value * math.exp(-spread), value * math.exp(spread)))
 
 
-def read_distribution(node: Node, key: str) -> Distribution:
-    """The distribution that a form's key stands before. Raises WrongValue."""
+def read_distribution(node: Node, key: str, taken: Range) -> Distribution:
+    """The distribution that a form's key stands before, of numbers within a range. Raises WrongValue."""
     form = FORMS[key]
     items = [node] if node.items is None else list(node.items)
     if not form.fewest <= len(items) <= form.most or (key != "value") != (node.items is not None):
         raise WrongValue(f"takes {form.takes}, as in `{form.example}`")
-    numbers = tuple(read_number(item, 0.0) for item in items)
+    numbers = tuple(taken.read(item) for item in items)
     if key != "values" and list(numbers) != sorted(numbers):
         raise WrongValue("takes numbers from small to large", f"as in `{form.example}`")
     if key == "quartiles" and numbers[0] <= 0:
         raise WrongValue("takes positive numbers", f"as in `{form.example}`")
-    return Distribution(key, numbers)
+    found = Distribution(key, numbers)
+    found.check(taken)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from pybench.document.keys import (
     WrongValue,
     described,
     made,
-    number,
-    read_number,
     read_table,
     table,
     tables,
@@ -31,7 +29,7 @@ from pybench.document.keys import (
     whole,
 )
 from pybench.errors import Problem, ScenarioError
-from pybench.projection.distributions import FORMS, Distribution, read_distribution
+from pybench.projection.distributions import FORMS, Distribution, Range, read_distribution
 
 A_SCENARIO = FileKind("scenario", "docs/user/projections.md has a first one", ScenarioError)
 USUAL = "usual"  # the query that no variant changes
@@ -39,6 +37,10 @@ SHARES_ABSOLUTE = 1e-6  # by which a mix's shares may miss 1
 
 _LINE = Form(re.compile(r"[^\x00-\x1f]+"), "one line of text")
 _OUTPUT = Form(re.compile(r"(query|ratio|fleet)\.[^\s.]+"), "a result, such as query.usual, ratio.long or fleet.all")
+
+_FACTORS = Range(0.0, 1e6, hint="expected: a factor that multiplies an input")
+_SHARES = Range(0.0, 1.0)
+_PUBLISHED = Range(0.0, 1e15, True, "expected: Wh of a query, a ratio, or GWh a day of a fleet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class ScenarioInput:
     """A row.
 
     varies_by_query: it differs from query to query; else one unknown value is that of all queries of a fleet
-    least, most: its range
+    least, most, is_positive: its `range`
     is_measurable: a campaign can tell it
     counts_for_a_query: the energy of a query depends on it
     """
@@ -82,36 +84,48 @@ class ScenarioInput:
     meaning: str
     varies_by_query: bool
     least: float
-    most: float | None = None
+    most: float
     is_measurable: bool = False
     counts_for_a_query: bool = True
+    is_positive: bool = False
+
+    @property
+    def counts_for_a_fleet(self) -> bool:
+        """The energy of a fleet depends on it, and not on its mean alone."""
+        return not self.varies_by_query and (self.counts_for_a_query or self.name.startswith("fleet."))
+
+    @property
+    def range(self) -> Range:
+        unit = f", in {self.unit}" if self.unit and self.unit not in self.meaning else ""
+        return Range(self.least, self.most, self.is_positive, f"expected: {self.meaning}{unit}")
 
 
 INPUTS: Mapping[str, ScenarioInput] = {
     row.name: row
     for row in (
-        ScenarioInput("query.input_tokens", "tokens", "tokens of a prompt", True, 0.0),
-        ScenarioInput("query.output_tokens", "tokens", "tokens of an answer", True, 0.0),
+        ScenarioInput("query.input_tokens", "tokens", "tokens of a prompt", True, 0.0, 1e9),
+        ScenarioInput("query.output_tokens", "tokens", "tokens of an answer", True, 0.0, 1e9),
         ScenarioInput(
-            "energy.input_token_j", "J", "energy of the processors for one token of a prompt", False, 0.0, None, True
+            "energy.input_token_j", "J", "energy of the processors for one token of a prompt", False, 0.0, 1e6, True
         ),
         ScenarioInput(
-            "energy.output_token_j", "J", "energy of the processors for one token of an answer", False, 0.0, None, True
+            "energy.output_token_j", "J", "energy of the processors for one token of an answer", False, 0.0, 1e6, True
         ),
         ScenarioInput("node.utilisation", "", "share of the time in which the processors serve", False, 0.01, 1.0),
         ScenarioInput(
             "node.idle_power_ratio", "", "power of idle processors over that of serving ones", False, 0.0, 1.0
         ),
         ScenarioInput(
-            "node.other_power_ratio", "", "power of the rest of the node over that of its processors", False, 0.0
+            "node.other_power_ratio", "", "power of the rest of the node over that of its processors", False, 0.0, 1e3
         ),
-        ScenarioInput("site.pue", "", "power of the data centre over that of its computers", False, 1.0),
+        ScenarioInput("site.pue", "", "power of the data centre over that of its computers", False, 1.0, 10.0),
         ScenarioInput(
             "site.carbon_g_per_kwh",
             "g/kWh",
             "CO2 equivalent of the site's electricity",
             False,
             0.0,
+            1e4,
             counts_for_a_query=False,
         ),
         ScenarioInput(
@@ -120,7 +134,9 @@ INPUTS: Mapping[str, ScenarioInput] = {
             "queries that the fleet answers in a day",
             False,
             0.0,
+            1e15,
             counts_for_a_query=False,
+            is_positive=True,
         ),
     )
 }
@@ -139,7 +155,7 @@ class NamedNumbers:
 
 def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
     if node.children is None:
-        given = Distribution("value", (read_number(node, row.least, row.most),))
+        given = Distribution("value", (row.range.read(node),))
         return Assumption(given)
     forms = [*FORMS, *(["measured"] if row.is_measurable else [])]
     known = [*forms, "source", "chosen"]
@@ -160,8 +176,7 @@ def _read_assumption(node: Node, row: ScenarioInput) -> Assumption:
     if written[0] == "measured":
         return Assumption(None, _measured(value), source, chosen)
     try:
-        distribution = read_distribution(value, written[0])
-        distribution.check(row.least, row.most)
+        distribution = read_distribution(value, written[0], row.range)
     except WrongValue as misfit:
         raise WrongValue(f"{misfit.what} in `{written[0]}`", misfit.hint) from misfit
     return Assumption(distribution, None, source, chosen)
@@ -186,13 +201,13 @@ def _remark(node: Node | None, key: str) -> str | None:
 
 
 def _quartiles(node: Node) -> tuple[float, float]:
-    items = [read_number(item, 0.0) for item in node.items or ()]
+    items = [_PUBLISHED.read(item) for item in node.items or ()]
     if len(items) != 2 or items[0] > items[1]:
         raise WrongValue("takes two numbers from small to large, as in `quartiles: [0.18, 0.67]`")
     return items[0], items[1]
 
 
-def _named_numbers(node: Node) -> tuple[NamedNumbers, ...]:
+def _named_numbers(node: Node, taken: Range) -> tuple[NamedNumbers, ...]:
     if node.children is None:
         raise WrongValue(f"takes a mapping; not {described(node.plain())}")
     found = []
@@ -201,8 +216,17 @@ def _named_numbers(node: Node) -> tuple[NamedNumbers, ...]:
             raise WrongValue(f"takes a mapping in `{name}`; not {described(child.plain())}")
         if "." in name:
             raise WrongValue(f"has `{name}`", "a name has no dot")
-        found.append(NamedNumbers(name, {key: read_number(each, 0.0) for key, each in child.children.items()}))
+        found.append(
+            NamedNumbers(name, {key: _read_in(each, taken, f"{name}: {key}") for key, each in child.children.items()})
+        )
     return tuple(found)
+
+
+def _read_in(node: Node, taken: Range, key: str) -> float:
+    try:
+        return taken.read(node)
+    except WrongValue as misfit:
+        raise WrongValue(f"{misfit.what} in `{key}`", misfit.hint) from misfit
 
 
 # --- the file -------------------------------------------------------------------------------------------------------
@@ -220,7 +244,7 @@ class PublishedResult:
     """What a paper says of a result. `of`: `query.NAME` in Wh, `ratio.NAME`, or `fleet.NAME` in GWh a day."""
 
     of: str = text(_OUTPUT)
-    value: float = number(0.0)
+    value: float = made(_PUBLISHED.read)
     quartiles: tuple[float, float] | None = made(_quartiles, None)
     source: str = text(_LINE)
 
@@ -243,8 +267,8 @@ class FleetScenario:
     node: Any = _group("node")
     site: Any = _group("site")
     fleet: Any = _group("fleet")
-    variants: tuple[NamedNumbers, ...] = made(_named_numbers, ())
-    mixes: tuple[NamedNumbers, ...] = made(_named_numbers, ())
+    variants: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_FACTORS), ())
+    mixes: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_SHARES), ())
     published: tuple[PublishedResult, ...] = tables(PublishedResult)
     file: str = ""
 
@@ -270,7 +294,10 @@ def read_scenario(path: Path) -> FleetScenario:
 
 
 def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
-    """What is wrong with several keys together."""
+    """What is wrong with several keys together. A variant that is called `usual` hides what other keys mean."""
+    if any(variant.name == USUAL for variant in scenario.variants):
+        place = root.key_place(("variants", USUAL))
+        return [place.problem(f"`{USUAL}` is the query that no variant changes", "give this variant another name")]
     found = []
     tokens = [scenario.inputs[name].distribution for name in ("query.input_tokens", "query.output_tokens")]
     if all(one is not None and max(one.numbers) == 0 for one in tokens):
@@ -283,9 +310,6 @@ def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
                 found.append(_unknown(root, path, name, scaled, "input of a query's energy"))
             else:
                 found += _out_of_range(root, path, scenario.inputs[name], factor)
-        if variant.name == USUAL:
-            place = root.key_place(("variants", USUAL))
-            found.append(place.problem(f"`{USUAL}` is the query that no variant changes", "choose another name"))
     queries = [USUAL, *(variant.name for variant in scenario.variants)]
     for mix in scenario.mixes:
         found += [
@@ -301,6 +325,11 @@ def _clashes(scenario: FleetScenario, root: Node) -> list[Problem]:
     for i, one in enumerate(scenario.published):
         if one.of not in results:
             found.append(_unknown(root, ("published", i, "of"), one.of, results, "result"))
+        if one.quartiles is not None and not one.quartiles[0] <= one.value <= one.quartiles[1]:
+            low, high = one.quartiles
+            what = f"the published value {one.value:g} is not between its quartiles [{low:g}, {high:g}]"
+            hint = "the value is a median; check the three numbers"
+            found.append(root.key_place(("published", i, "value")).problem(what, hint))
     return found
 
 
@@ -310,7 +339,7 @@ def _out_of_range(root: Node, path: tuple[str, ...], assumption: Assumption, fac
     if given is None:
         return []
     try:
-        given.times(factor).check(row.least, row.most)
+        given.times(factor).check(row.range)
     except WrongValue as error:
         return [
             root.key_place(path).problem(f"`{path[-1]}` times {factor:g} {error}", "give a factor within its range")

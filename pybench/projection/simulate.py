@@ -13,7 +13,7 @@ of a fleet, which does not. So the quartiles of a query have both, and the inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,42 +22,34 @@ from numpy.typing import NDArray
 
 from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution
-from pybench.projection.scenario import INPUTS, USUAL, FleetScenario
+from pybench.projection.scenario import INPUTS, USUAL, FleetScenario, NamedNumbers
 
 JOULES_PER_WH = 3600.0
 SOBOL_POINTS = 2**13  # base points of the sensitivity; a power of two, as Sobol's sequence needs
 FLEET_PROBABILITY = 0.95
+_PERCENT = f"{100 * FLEET_PROBABILITY:.0f}"
 
 Floats = NDArray[np.float64]
 Draws = Mapping[str, Floats]
+Inputs = Mapping[str, Distribution]
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySummary:
-    """Energy of one kind of query. `ratio`: its median over that of the usual query."""
+    """Energy of one kind of query. `ratio`: its median over that of the usual query, one number for all draws."""
 
     name: str
     median_wh: float
     quartiles_wh: tuple[float, float]
     mean_wh: float
     median_g: float
+    quartiles_g: tuple[float, float]
     ratio: float
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSummary:
-    """A fleet on one day: medians with central 95 % intervals, in GWh and in tonnes of CO2 equivalent."""
-
-    name: str
-    energy_gwh: float
-    energy_interval_gwh: tuple[float, float]
-    carbon_t: float
-    carbon_interval_t: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
 class InputShare:
-    """Sobol indices of one input on the logarithm of the energy of a usual query.
+    """Sobol indices of one input on the logarithm of an energy.
 
     first: the part of the variance that goes away where this input is known
     total: the part that stays where only this input is unknown
@@ -69,8 +61,28 @@ class InputShare:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetSummary:
+    """A fleet on one day: medians with central 95 % intervals, in GWh and in tonnes of CO2 equivalent.
+
+    shares: of its energy, by each input that is one value for all its queries
+    """
+
+    name: str
+    energy_gwh: float
+    energy_interval_gwh: tuple[float, float]
+    carbon_t: float
+    carbon_interval_t: tuple[float, float]
+    shares: tuple[InputShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Projection:
-    """The results of a scenario. `inputs`: what each was taken to be; `energies_wh`: of each kind of query, by draw."""
+    """The results of a scenario.
+
+    inputs: what each was taken to be
+    shares: of the energy of a usual query
+    energies_wh: of each kind of query, by draw
+    """
 
     scenario: FleetScenario
     inputs: Mapping[str, Distribution]
@@ -100,6 +112,7 @@ class Projection:
                     "quartiles_wh": list(one.quartiles_wh),
                     "mean_wh": one.mean_wh,
                     "median_g": one.median_g,
+                    "quartiles_g": list(one.quartiles_g),
                     "ratio": one.ratio,
                 }
                 for one in self.queries
@@ -107,18 +120,23 @@ class Projection:
             "fleets": [
                 {
                     "name": one.name,
-                    "energy_gwh_per_day": one.energy_gwh,
-                    "energy_interval_gwh_per_day": list(one.energy_interval_gwh),
-                    "carbon_g_per_day": one.carbon_t * 1e6,
-                    "carbon_interval_g_per_day": [bound * 1e6 for bound in one.carbon_interval_t],
+                    "energy_median_gwh_per_day": one.energy_gwh,
+                    f"energy_interval_{_PERCENT}_gwh_per_day": list(one.energy_interval_gwh),
+                    "carbon_median_g_per_day": one.carbon_t * 1e6,
+                    f"carbon_interval_{_PERCENT}_g_per_day": [bound * 1e6 for bound in one.carbon_interval_t],
+                    "shares": _shares_json(one.shares),
                 }
                 for one in self.fleets
             ],
-            "shares": [{"input": one.name, "first": one.first, "total": one.total} for one in self.shares],
+            "usual_query_shares": _shares_json(self.shares),
         }
 
 
-def simulate(scenario: FleetScenario, inputs: Mapping[str, Distribution]) -> Projection:
+def _shares_json(shares: tuple[InputShare, ...]) -> list[dict[str, Any]]:
+    return [{"input": one.name, "first": one.first, "total": one.total} for one in shares]
+
+
+def simulate(scenario: FleetScenario, inputs: Inputs) -> Projection:
     """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, measured ones included.
 
     Raises UsageError where a query can need no energy: it has no logarithm, and nothing is a multiple of it.
@@ -133,9 +151,9 @@ def simulate(scenario: FleetScenario, inputs: Mapping[str, Distribution]) -> Pro
         raise UsageError(what, hint="give tokens and joules above 0")
     usual_wh = float(np.median(energies[USUAL]))
     queries = tuple(_query(name, values, draws, usual_wh) for name, values in energies.items())
-    means = {name: _mean_energy_wh(_scaled(draws, by)) for name, by in factors.items()}
-    fleets = tuple(_fleet(mix.name, mix.numbers, means, draws) for mix in scenario.mixes)
-    return Projection(scenario, inputs, queries, fleets, _shares(inputs, scenario.seed), energies)
+    shares = _shares(_energy_wh, inputs, _spreading(inputs, of_a_fleet=False), {}, scenario.seed)
+    fleets = tuple(_fleet(mix, factors, inputs, draws, scenario.seed) for mix in scenario.mixes)
+    return Projection(scenario, inputs, queries, fleets, shares, energies)
 
 
 def _energy_wh(draws: Draws) -> Floats:
@@ -153,33 +171,37 @@ def _overhead(draws: Draws) -> Floats:
     return np.asarray(idle * (1 + draws["node.other_power_ratio"]) * draws["site.pue"])
 
 
-def _mean_energy_wh(draws: Draws) -> Floats:
-    """Mean over a fleet's queries, for each draw of what is one value for the fleet."""
-    means = {
-        name: np.full_like(values, values.mean()) if INPUTS[name].varies_by_query else values
-        for name, values in draws.items()
-    }
-    return _energy_wh(means)
-
-
 def _scaled(draws: Draws, factors: Mapping[str, float]) -> Draws:
     """Draws of a variant: the same ones, each times its factor."""
     return {name: values * factors.get(name, 1.0) for name, values in draws.items()}
 
 
 def _query(name: str, energies_wh: Floats, draws: Draws, usual_wh: float) -> QuerySummary:
-    low, median, high = (float(value) for value in np.quantile(energies_wh, [0.25, 0.5, 0.75]))
-    grams = energies_wh / 1000 * draws["site.carbon_g_per_kwh"]
-    return QuerySummary(
-        name, median, (low, high), float(energies_wh.mean()), float(np.median(grams)), median / usual_wh
-    )
+    low, median, high = _quartiles(energies_wh)
+    low_g, median_g, high_g = _quartiles(energies_wh / 1000 * draws["site.carbon_g_per_kwh"])
+    mean = float(energies_wh.mean())
+    return QuerySummary(name, median, (low, high), mean, median_g, (low_g, high_g), median / usual_wh)
 
 
-def _fleet(name: str, mix: Mapping[str, float], means_wh: Draws, draws: Draws) -> FleetSummary:
-    per_query_wh = sum((share * means_wh[query] for query, share in mix.items()), np.zeros(1))
-    energy_gwh = per_query_wh * draws["fleet.queries_per_day"] / 1e9
-    carbon_t = energy_gwh * draws["site.carbon_g_per_kwh"]  # 1e6 kWh in a GWh, 1e6 g in a tonne
-    return FleetSummary(name, *_central(energy_gwh), *_central(carbon_t))
+def _quartiles(values: Floats) -> tuple[float, float, float]:
+    low, median, high = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
+    return low, median, high
+
+
+def _fleet(
+    mix: NamedNumbers, factors: Mapping[str, Mapping[str, float]], inputs: Inputs, draws: Draws, seed: int
+) -> FleetSummary:
+    """A fleet's queries have their means, and everything else is one value for all of them."""
+    means = {name: draws[name].mean(keepdims=True) for name, row in INPUTS.items() if row.varies_by_query}
+
+    def energy_gwh(drawn: Draws) -> Floats:
+        each = [share * _energy_wh(_scaled(drawn, factors[query])) for query, share in mix.numbers.items()]
+        return np.asarray(sum(each) * drawn["fleet.queries_per_day"] / 1e9)
+
+    energies_gwh = energy_gwh({**draws, **means})
+    carbon_t = energies_gwh * draws["site.carbon_g_per_kwh"]  # 1e6 kWh in a GWh, 1e6 g in a tonne
+    shares = _shares(energy_gwh, inputs, _spreading(inputs, of_a_fleet=True), means, seed)
+    return FleetSummary(mix.name, *_central(energies_gwh), *_central(carbon_t), shares)
 
 
 def _central(values: Floats) -> tuple[float, tuple[float, float]]:
@@ -188,18 +210,32 @@ def _central(values: Floats) -> tuple[float, tuple[float, float]]:
     return median, (low, high)
 
 
-def _shares(inputs: Mapping[str, Distribution], seed: int) -> tuple[InputShare, ...]:
-    """By the estimators of Saltelli and others (2010), as scipy has them; the largest share first."""
+def _spreading(inputs: Inputs, *, of_a_fleet: bool) -> list[str]:
+    """The unknown inputs that the energy of a query or of a fleet depends on."""
+    rows = [row for row in INPUTS.values() if not inputs[row.name].is_constant]
+    if of_a_fleet:
+        return [row.name for row in rows if row.counts_for_a_fleet]
+    return [row.name for row in rows if row.counts_for_a_query]
+
+
+def _shares(
+    energy: Callable[[Draws], Floats], inputs: Inputs, names: list[str], given: Draws, seed: int
+) -> tuple[InputShare, ...]:
+    """By the estimators of Saltelli and others (2010), as scipy has them; the largest share first.
+
+    names: the inputs that are drawn; the others have their medians, or what is `given`
+    """
     from scipy import stats
 
-    names = [row.name for row in INPUTS.values() if row.counts_for_a_query and not inputs[row.name].is_constant]
-    fixed = {name: inputs[name].ppf(np.array([0.5])) for name in INPUTS if name not in names}
-    if len(names) < 2:
-        return tuple(InputShare(name, 1.0, 1.0) for name in names)  # scipy takes two or more
+    fixed = {name: inputs[name].ppf(np.array([0.5])) for name in INPUTS if name not in names} | dict(given)
+    if len(names) < 2:  # scipy takes two or more
+        middles = {name: inputs[name].ppf(np.array([0.01, 0.99])) for name in names}
+        share = float(np.ptp(energy({**fixed, **middles})) > 0)
+        return tuple(InputShare(name, share, share) for name in names)
 
     def logarithm(points: Floats) -> Floats:
         drawn = dict(zip(names, points, strict=True))
-        return np.log(_energy_wh({**fixed, **drawn}))[None, :]
+        return np.log(energy({**fixed, **drawn}))[None, :]
 
     found = stats.sobol_indices(
         func=logarithm, n=SOBOL_POINTS, dists=[inputs[name] for name in names], rng=np.random.default_rng(seed)

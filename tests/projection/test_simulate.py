@@ -33,7 +33,7 @@ def test_constants_give_the_formula(tmp_path: Path) -> None:
     usual, long = found.queries
     assert (usual.median_wh, usual.mean_wh) == pytest.approx((usual_wh, usual_wh))
     assert usual.quartiles_wh == pytest.approx((usual_wh, usual_wh))
-    assert usual.median_g == pytest.approx(usual_wh / 1000 * 300)
+    assert (usual.median_g, *usual.quartiles_g) == pytest.approx(3 * (usual_wh / 1000 * 300,))
     assert long.ratio == pytest.approx(long_wh / usual_wh)
     fleet = found.fleets[0]
     assert fleet.energy_gwh == pytest.approx((usual_wh + long_wh) / 2 * 1e6 / 1e9)
@@ -64,6 +64,26 @@ def test_shares_are_those_of_a_product_of_log_normal_inputs(tmp_path: Path) -> N
     for share, variance in zip(found, variances, strict=True):
         assert share.first == pytest.approx(variance / sum(variances), abs=0.02)
         assert share.total == pytest.approx(variance / sum(variances), abs=0.02)
+
+
+def test_shares_of_a_fleet_are_without_its_tokens(tmp_path: Path) -> None:
+    """Tokens average out; the number of queries counts, which no query depends on."""
+    text = constant().replace("input_tokens: 100", "input_tokens: 0")
+    text = text.replace("output_tokens: 300", "output_tokens: {quartiles: [150, 600]}")
+    text = text.replace("output_token_j: 2", "output_token_j: {quartiles: [1, 2]}")
+    text = text.replace("queries_per_day: 1.0e+6", "queries_per_day: {quartiles: [1.0e+6, 4.0e+6]}")
+    variances = [math.log(4) ** 2, math.log(2) ** 2]
+    (fleet,) = projected(tmp_path, text).fleets
+    assert [share.name for share in fleet.shares] == ["fleet.queries_per_day", "energy.output_token_j"]
+    for share, variance in zip(fleet.shares, variances, strict=True):
+        assert share.first == pytest.approx(variance / sum(variances), abs=0.02)
+        assert share.total == pytest.approx(variance / sum(variances), abs=0.02)
+
+
+def test_the_only_unknown_input_has_no_share_where_nothing_depends_on_it(tmp_path: Path) -> None:
+    text = constant().replace("utilisation: 0.5", "utilisation: 1").replace("ratio: 0.2", "ratio: {uniform: [0, 1]}")
+    found = projected(tmp_path, text)
+    assert [share.total for share in (*found.shares, *found.fleets[0].shares)] == [0, 0]
 
 
 def test_a_query_without_energy_is_refused(tmp_path: Path) -> None:

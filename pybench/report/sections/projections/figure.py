@@ -30,7 +30,8 @@ def draw_projection(projection: Projection) -> Picture:
     caption = (
         "Left: the share of queries that need at most so much energy, with what is unknown of the fleet. "
         f"Half of the {usual.name} queries need between {low} and {high} Wh. "
-        "Right: which part of the variance each input causes, alone (dark) and with others (light)."
+        f"Right: which part of the variance of {usual.name} queries each input causes, "
+        "alone (dark) and with others (light)."
     )
     return picture(NAME, "Energy of a query", caption, figure)
 

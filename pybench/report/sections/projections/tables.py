@@ -7,11 +7,15 @@ from pybench.catalogue.metrics import METRICS
 from pybench.projection import Projection
 from pybench.projection.measured import part_of
 from pybench.projection.scenario import INPUTS, USUAL, Assumption, PublishedResult
-from pybench.projection.simulate import FLEET_PROBABILITY
+from pybench.projection.simulate import FLEET_PROBABILITY, InputShare
 from pybench.report.numbers import format_plain, significant
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
 _DIGITS = 3  # a projection is no measurement: more digits would promise too much
+_SHARE_COLUMNS = (
+    Column("Variance removed if only this input is known", ("first",), numeric=True),
+    Column("Variance left if only this input is unknown", ("total",), numeric=True),
+)
 
 
 def projection_tables(projection: Projection) -> list[Table]:
@@ -21,6 +25,7 @@ def projection_tables(projection: Projection) -> list[Table]:
         _fleets_table(projection),
         _published_table(projection),
         _shares_table(projection),
+        _fleet_shares_table(projection),
         _inputs_table(projection),
     ]
 
@@ -28,9 +33,9 @@ def projection_tables(projection: Projection) -> list[Table]:
 def _queries_table(projection: Projection) -> Table:
     columns = (
         Column("Query", ("query",)),
-        Column("Median, Wh", ("median_wh", "lower_quartile_wh", "upper_quartile_wh"), numeric=True),
+        Column("Median [quartiles], Wh", ("median_wh", "lower_quartile_wh", "upper_quartile_wh"), numeric=True),
         Column("Mean, Wh", ("mean_wh",), numeric=True),
-        Column("Median, g CO2e", ("median_g",), numeric=True),
+        Column("Median [quartiles], g CO2e", ("median_g", "lower_quartile_g", "upper_quartile_g"), numeric=True),
         Column("Times the usual median", ("ratio",), numeric=True),
     )
     rows = tuple(
@@ -38,7 +43,7 @@ def _queries_table(projection: Projection) -> Table:
             text_cell(one.name),
             _range_cell(one.median_wh, one.quartiles_wh),
             _rounded_cell(one.mean_wh),
-            _rounded_cell(one.median_g),
+            _range_cell(one.median_g, one.quartiles_g),
             _rounded_cell(one.ratio),
         )
         for one in projection.queries
@@ -46,6 +51,7 @@ def _queries_table(projection: Projection) -> Table:
     scenario = projection.scenario
     notes = (
         "Brackets contain the quartiles. They include differences between queries and what is unknown of the fleet.",
+        "A ratio of two medians is one number for all draws, so it has no quartiles.",
         f"{scenario.draws:,} draws with seed {scenario.seed}.",
     )
     return Table("projection-queries", "Energy of a query", columns, rows, notes)
@@ -55,8 +61,16 @@ def _fleets_table(projection: Projection) -> Table:
     columns = (
         Column("Fleet", ("fleet",)),
         Column("Its queries", ("mix",)),
-        Column("GWh a day", ("energy_gwh", "energy_gwh_lower", "energy_gwh_upper"), numeric=True),
-        Column("t CO2e a day", ("carbon_t", "carbon_t_lower", "carbon_t_upper"), numeric=True),
+        Column(
+            f"Median [{FLEET_PROBABILITY:.0%}], GWh a day",
+            ("energy_gwh_median", "energy_gwh_lower_95", "energy_gwh_upper_95"),
+            numeric=True,
+        ),
+        Column(
+            f"Median [{FLEET_PROBABILITY:.0%}], t CO2e a day",
+            ("carbon_t_median", "carbon_t_lower_95", "carbon_t_upper_95"),
+            numeric=True,
+        ),
     )
     mixes = {mix.name: mix.numbers for mix in projection.scenario.mixes}
     rows = tuple(
@@ -69,7 +83,7 @@ def _fleets_table(projection: Projection) -> Table:
         for one in projection.fleets
     )
     note = (
-        f"Brackets contain {FLEET_PROBABILITY:.0%} of the draws. "
+        f"Medians of the draws; brackets contain the central {FLEET_PROBABILITY:.0%} of the draws, not the quartiles. "
         "They do not include differences between queries, which average out."
     )
     return Table("projection-fleets", "Energy of a fleet", columns, rows, (note,))
@@ -95,7 +109,11 @@ def _published_table(projection: Projection) -> Table:
                 text_cell(one.source),
             )
         )
-    return Table("projection-published", "Published results and this scenario's", columns, tuple(rows))
+    notes = (
+        f"Brackets of this scenario contain quartiles of a query, and {FLEET_PROBABILITY:.0%} of the draws of a fleet.",
+        "The wider the brackets, the less a value inside them confirms.",
+    )
+    return Table("projection-published", "Published results and this scenario's", columns, tuple(rows), notes)
 
 
 def _published_cell(one: PublishedResult) -> Cell:
@@ -112,18 +130,30 @@ def _unit(result: str) -> str:
 def _position(published: float, ours: float, span: tuple[float, float] | None) -> str:
     if span is None:
         return f"{significant(published / ours, _DIGITS)} times this scenario's"
-    return "inside the brackets" if span[0] <= published <= span[1] else "outside the brackets"
+    position = "inside" if span[0] <= published <= span[1] else "outside"
+    return f"{position} the brackets, whose ends are a factor of {significant(span[1] / span[0], 2)} apart"
 
 
 def _shares_table(projection: Projection) -> Table:
-    columns = (
-        Column("Input", ("input",)),
-        Column("Variance removed if only this input is known", ("first",), numeric=True),
-        Column("Variance left if only this input is unknown", ("total",), numeric=True),
-    )
-    rows = tuple((text_cell(one.name), _percent_cell(one.first), _percent_cell(one.total)) for one in projection.shares)
+    columns = (Column("Input", ("input",)), *_SHARE_COLUMNS)
+    rows = tuple((text_cell(one.name), *_share_cells(one)) for one in projection.shares)
     note = f"Sobol indices of the logarithm of the energy of the query `{USUAL}`; one below 0 is noise, shown as 0."
     return Table("projection-shares", "Where the spread of a query comes from", columns, rows, (note,))
+
+
+def _fleet_shares_table(projection: Projection) -> Table:
+    columns = (Column("Fleet", ("fleet",)), Column("Input", ("input",)), *_SHARE_COLUMNS)
+    rows = tuple(
+        (text_cell(fleet.name), text_cell(one.name), *_share_cells(one))
+        for fleet in projection.fleets
+        for one in fleet.shares
+    )
+    note = "Sobol indices of the logarithm of the energy of a day. Tokens are not among the inputs: they average out."
+    return Table("projection-fleet-shares", "Where the spread of a fleet comes from", columns, rows, (note,))
+
+
+def _share_cells(share: InputShare) -> tuple[Cell, Cell]:
+    return _percent_cell(share.first), _percent_cell(share.total)
 
 
 def _inputs_table(projection: Projection) -> Table:
