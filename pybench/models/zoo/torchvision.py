@@ -2,8 +2,8 @@
 """Models of torchvision: one input of images or clips at the size that its published weights were judged at.
 
 Its models of segmentation return several tensors by name, of which `out` counts. Their published weights have a second
-head that only training uses. Models that take more than one input,
-or return lists of boxes, cannot be exported; the export says so.
+head that only training uses. Models of optical flow take two inputs, and those of detection return as many boxes as an
+image has objects: neither can be exported, so they are refused.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any
 from torch import Tensor, nn
 from torchvision import models
 
+from pybench.errors import InputError
 from pybench.models.zoo.build import Built, Wanted
 from pybench.models.zoo.feeds import ModelInputs, image_feeds
 from pybench.models.zoo.weights import load
 
 FRAMES = 16  # of a clip: the published weights of its video models were trained on 16, but for one
 _SECOND_HEAD = r"^aux_classifier\."
+_REFUSED = {"detection": "returns as many boxes as an image has objects", "optical_flow": "takes two images at once"}
 SIZE = 224  # where a model's weights do not say
 
 
@@ -30,10 +32,16 @@ def names() -> list[str]:
 
 
 def inputs(wanted: Wanted) -> ModelInputs:
-    return image_feeds("images", _shape(wanted.name, models.get_model_builder(wanted.name)))
+    builder = models.get_model_builder(wanted.name)
+    for part, what in _REFUSED.items():
+        if part in builder.__module__.split("."):
+            hint = "take a model of classification, segmentation or video"
+            raise InputError(f"{wanted.model} {what}, which pybench cannot export", hint=hint)
+    return image_feeds("images", _shape(wanted.name, builder))
 
 
 def build(wanted: Wanted) -> Built:
+    feeds = inputs(wanted)
     builder = models.get_model_builder(wanted.name)
     accepted = inspect.signature(builder).parameters
     # The backbone of a model of segmentation comes with published weights otherwise, which would be downloaded.
@@ -46,7 +54,7 @@ def build(wanted: Wanted) -> Built:
         load(module, wanted.state, wanted.file, wanted.model, unused=(_SECOND_HEAD,))
     if "segmentation" in builder.__module__:
         module.forward = MethodType(_segmented(module.forward), module)
-    return Built(module, inputs(wanted))
+    return Built(module, feeds)
 
 
 def _other_classes(module: nn.Module, state: Mapping[str, Tensor]) -> int | None:

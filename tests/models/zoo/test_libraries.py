@@ -103,6 +103,10 @@ def test_what_cannot_be_fed_or_built_says_so(asked: Callable[..., object], tmp_p
         asked("hf/t5")
     with pytest.raises(InputError, match="hf/whisper has an encoder and a decoder"):
         asked("hf/whisper")
+    with pytest.raises(InputError, match="torchvision/fasterrcnn_resnet50_fpn returns as many boxes as an image"):
+        asked("torchvision/fasterrcnn_resnet50_fpn")
+    with pytest.raises(InputError, match="torchvision/raft_small takes two images at once"):
+        asked("torchvision/raft_small")
     with pytest.raises(InputError, match="has no type no-such-type"):
         asked("./config.json", config=config(tmp_path, {"model_type": "no-such-type"}))
     with pytest.raises(InputError, match=r"\./config.json cannot be built: "):
