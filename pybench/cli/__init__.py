@@ -12,8 +12,11 @@ import os
 import select
 import signal
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import typer
@@ -63,11 +66,45 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    with _interrupts() as interrupts:
+        try:
+            return _run(arguments, interrupts)
+        except Exception:
+            if not interrupts:
+                raise
+            say("interrupted")
+            return EXIT_INTERRUPTED
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Every SIGINT that came meanwhile. While a package is imported, its code can make another error of
+    KeyboardInterrupt, or drop it, and what fails then is no defect."""
+    found: list[int] = []
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield found
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        found.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield found
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
     try:
         code = _command()(args=arguments, standalone_mode=False, prog_name="pybench")
         sys.stdout.flush()
         return int(code or 0)
     except PybenchError as error:
+        if interrupts:
+            raise
         say(f"error: {error}" if "\n" not in error.message else str(error))
         return error.exit_code
     except _USAGE_ERROR as error:

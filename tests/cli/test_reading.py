@@ -210,3 +210,25 @@ def test_a_command_whose_process_ends_or_that_is_interrupted_says_so(
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(said)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "made_of_it", ["raise ImportError('numpy could not be imported')", "raise PybenchError('gone')"]
+)
+def test_an_interruption_that_other_code_makes_another_error_of_is_one(typical: Path, made_of_it: str) -> None:
+    program = (
+        "import os, signal, sys, time\n"
+        "from unittest.mock import patch\n"
+        "from pybench.cli import main\n"
+        "from pybench.errors import PybenchError\n"
+        "def load(*_, **__):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT); time.sleep(10)\n"
+        "    except KeyboardInterrupt:\n"
+        f"        {made_of_it}\n"
+        "with patch('pybench.dataset.load', load):\n"
+        "    sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "check", str(typical)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (EXIT_INTERRUPTED, "", "interrupted\n")
