@@ -182,9 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found[name] = measured(built(precision, variants()[precision], source, of_batch), of_batch)
             except PybenchError as error:  # an engine that TensorRT refuses must not cost the others
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
-    (options.out / "rounds.json").write_text(json.dumps(found, indent=1))
-    if found:
-        print("\n".join(table(found)))
+                continue
+            heading, rule, *rows = table(found)
+            print("\n".join((heading, rule, rows[-1]) if len(rows) == 1 else rows[-1:]), flush=True)
+            (options.out / "rounds.json").write_text(json.dumps(found, indent=1))  # what is measured survives a kill
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
