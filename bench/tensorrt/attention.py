@@ -61,10 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     shape = (options.batch, options.tokens)
     feeds = [{"ids": random.integers(0, IDS, shape)} for _ in range(5)]
     network = open_network(source)
+    chosen = variants(network)
+    unknown = set(options.only or ()) - set(chosen)
+    if unknown:
+        parser.error(f"no variant {sorted(unknown)[0]!r}; there are: {'; '.join(chosen)}")
     ranges = find_ranges(network, feeds[:4], "minmax").amax
     reference = computed(source, "fp32", feeds[4])
     print(f"{'variant':40} {'file-fp32':>10} {'engine-file':>12} {'engine-fp32':>12} {'ms':>8}  attention")
-    for name, write in variants(network).items():
+    for name, write in chosen.items():
         if options.only and name not in options.only:
             continue
         try:
@@ -74,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def sharp_model(layers: int, sharpness: float) -> DistilBert:
+    """In evaluation mode, on the CPU."""
     torch.manual_seed(5)
     model = DistilBert(classes=10, vocabulary=IDS, layers=layers)
     with torch.no_grad():
@@ -84,6 +89,7 @@ def sharp_model(layers: int, sharpness: float) -> DistilBert:
 
 
 def variants(network: Network) -> dict[str, Write]:
+    """Name, which begins with the precision -> what rewrites the FP32 network, given its ranges."""
     softmax = [node for node in network.nodes if node.op_type == "Softmax"]
     probabilities = [node.output[0] for node in softmax]
     second = [network.consumers(tensor)[0].name for tensor in probabilities]
@@ -157,8 +163,9 @@ def report(
     print(f"built {name} in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     session = open_session(engine, launch="graph", device="auto")
     of_engine = session.run(dict(feed))[0].astype(np.float64)
-    path.with_suffix(".json").write_text(session.layer_information())
-    layers = read_layers(session.layer_information())
+    information = session.layer_information()
+    path.with_suffix(".json").write_text(information)
+    layers = read_layers(information)
     attention = sorted({layer.tactic for layer in layers if "mha" in layer.tactic})
     replayer = session.bind_replay(dict(feed), transfers=False)
     replayer.replay(1, 0.1)

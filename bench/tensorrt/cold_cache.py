@@ -10,8 +10,9 @@ and Triton put it, so its dirty lines are written back while the engine runs. Ti
 alone. Joules of a cold execution are those of its loop less those of the memset's. Intervals are Student's t over
 rounds.
 
-Printed: ms and mJ of an execution, warm and cold, and cold over warm. Weights are random and ranges constant, as in
-quantised.py. Needs a GPU, TensorRT, torch and onnx. FILE: a stored profile of the board's power sensor.
+Printed as each engine is done: ms and mJ of an execution, warm and cold, and cold over warm. Weights are random and
+ranges constant, as in quantised.py. Needs a GPU, TensorRT, torch and onnx. FILE: a stored profile of the board's power
+sensor.
 """
 
 from __future__ import annotations
@@ -183,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             except PybenchError as error:  # an engine that TensorRT refuses must not cost the others
                 print(f"{name}: {error}", file=sys.stderr, flush=True)
                 continue
-            heading, rule, *rows = table(found)
-            print("\n".join((heading, rule, rows[-1]) if len(rows) == 1 else rows[-1:]), flush=True)
+            lines = table(found)
+            print("\n".join(lines if len(found) == 1 else lines[-1:]), flush=True)
             (options.out / "rounds.json").write_text(json.dumps(found, indent=1))  # what is measured survives a kill
 
 
