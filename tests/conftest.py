@@ -26,6 +26,10 @@ os.environ["PYTHONSAFEPATH"] = "1"
 # Tests run beside each other. A thread of torch that waits for another one would keep its core meanwhile.
 # The other one waits for that core, so a pass of a small network then takes ten times as long.
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+# A shell without job control starts what it sends to the background with SIGINT ignored, and children inherit that.
+# Tests interrupt the commands that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Their fixtures start daemons, or build images: once a session, not once for each of pytest-xdist's workers.
