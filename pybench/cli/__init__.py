@@ -12,11 +12,9 @@ import os
 import select
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -47,6 +45,7 @@ from pybench.cli import (
     submit,
     validate,
 )
+from pybench.cli.interrupts import noted_interrupts
 from pybench.cli.show import say
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
 
@@ -66,35 +65,16 @@ GROUPS: dict[str, tuple[ModuleType, ...]] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    with _interrupts() as interrupts:
+    with noted_interrupts() as interrupts:
         try:
             return _run(arguments, interrupts)
-        except Exception:
+        except SystemExit:
+            raise
+        except BaseException:  # a panic of an extension module is no Exception
             if not interrupts:
                 raise
             say("interrupted")
             return EXIT_INTERRUPTED
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Every SIGINT that came meanwhile. While a package is imported, its code can make another error of
-    KeyboardInterrupt, or drop it, and what fails then is no defect."""
-    found: list[int] = []
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield found
-        return
-
-    def note(number: int, frame: FrameType | None) -> None:
-        found.append(number)
-        signal.default_int_handler(number, frame)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield found
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:

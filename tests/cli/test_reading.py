@@ -232,3 +232,40 @@ def test_an_interruption_that_other_code_makes_another_error_of_is_one(typical: 
     command = [sys.executable, "-c", program, "check", str(typical)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (EXIT_INTERRUPTED, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("times", "imported"), [(1, "begun, done"), (2, "begun")], ids=["the first waits", "a second does not"]
+)
+def test_an_interruption_waits_for_the_end_of_an_import(
+    typical: Path, tmp_path: Path, times: int, imported: str
+) -> None:
+    """As polars did: it panics where KeyboardInterrupt comes out of an import, with a BaseException and a text."""
+    (tmp_path / "panicking.py").write_text(
+        "import os, pathlib, signal, time\n"
+        "told = pathlib.Path(__file__).with_name('told')\n"
+        "told.write_text('begun')\n"
+        "class Panic(BaseException):\n"
+        "    pass\n"
+        "try:\n"
+        f"    for _ in range({times}):\n"
+        "        os.kill(os.getpid(), signal.SIGINT); time.sleep(0.1)\n"
+        "except KeyboardInterrupt:\n"
+        "    raise Panic\n"
+        "told.write_text('begun, done')\n"
+    )
+    program = (
+        "import sys, time\n"
+        "from unittest.mock import patch\n"
+        "from pybench.cli import main\n"
+        f"sys.path.append({str(tmp_path)!r})\n"
+        "def load(*_, **__):\n"
+        "    import panicking\n"
+        "    time.sleep(10)\n"
+        "with patch('pybench.dataset.load', load):\n"
+        "    sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "check", str(typical)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (EXIT_INTERRUPTED, "", "interrupted\n")
+    assert (tmp_path / "told").read_text() == imported
