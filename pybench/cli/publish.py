@@ -124,7 +124,7 @@ def _stage(directory: Path, work: Path, options: PublishOptions, coverage: dict[
 
     staged = work / "staged"
     storage.make_folder(staged)
-    return stage(directory, staged, options, coverage, lambda folder: write_report(load(folder), pdf=True))
+    return stage(directory, staged, options, coverage, lambda folder: write_report(load(folder)))
 
 
 def _deliver(
