@@ -16,15 +16,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench.analysis import Analysis, analyse
+from pybench.analysis.contrasts import PairFinding
 from pybench.analysis.references import ReferenceFinding
 from pybench.case.contrasts import Contrast, to_json
 from pybench.case.data import trained_here
+from pybench.case.factors import is_idle
 from pybench.catalogue.papers import PAPERS, Paper
 from pybench.dataset import Dataset, load
 from pybench.dataset.software import BOARD
 from pybench.errors import UsageError
 from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
+from pybench.report.labels import varying_factors
 from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
 from pybench.report.sections.reliability.tables import boards_table
@@ -143,9 +146,14 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     verdicts: list[str] = []
     for number, (contrast, judged) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         measured = [one for one in judged if one.is_measured]
-        if measured and not contrast.contrast.accept:
-            verdicts.append(_markdown(_with_one_baseline(headline_table(number, contrast), [contrast.contrast])))
-        elif measured:
+        compared = [one for one in contrast.pairs if _has_headline(one)]
+        if compared and not contrast.contrast.accept:
+            table = headline_table(number, replace(contrast, pairs=tuple(compared)))
+            verdicts += [
+                _markdown(_with_one_baseline(table, [contrast.contrast])),
+                *_left(len(contrast.pairs) - len(compared), "effect"),
+            ]
+        elif measured and contrast.contrast.accept:
             verdicts += [
                 _markdown(_with_one_baseline(verdict_table(number, contrast, measured), [contrast.contrast])),
                 *_left(len(judged) - len(measured), "verdict"),
@@ -166,6 +174,11 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
         f"What the plan says of the paper, from [{campaign.ready_path.name}](../../{campaign.ready_path.as_posix()}):",
         f"```yaml\n{_comments(campaign.ready.path.read_text())}\n```",
     ]
+
+
+def _has_headline(pair: PairFinding) -> bool:
+    """Whether a pair has a number for what its workload is read by first."""
+    return any(name == pair.pair.case.headline and effect.effect is not None for name, effect in pair.effects.items())
 
 
 def _boards_apart(analysis: Analysis) -> list[str]:
@@ -189,6 +202,7 @@ def _facts(campaign: PublishedCampaign) -> list[tuple[str, str]]:
         ("Complete blocks", _fraction(campaign)),
         ("Runs", _counted(campaign)),
         ("Runs of a case", _runs_of_a_case(campaign)),
+        *[("Part that ran", part) for part in [_part(campaign)] if part],
         ("Cautions", _cautions(campaign)),
         ("Archive", f"[{campaign.archive.as_posix()}](../../{campaign.archive.as_posix()})"),
     ]
@@ -278,6 +292,23 @@ def _runs_of_a_case(campaign: PublishedCampaign) -> str:
     counts = [ended[case.id] for case in campaign.dataset.plan.cases if case.id not in refused]
     few, many = min(counts), max(counts)
     return f"{few if few == many else f'{few} to {many}'} of {campaign.asked}"
+
+
+def _part(campaign: PublishedCampaign) -> str:
+    """`batch 32 of 8, 16, 32, 64`: factors of which some values ran, and others could have and did not."""
+    refused, ended = ({case for case, _ in some} for some in (_refused(campaign), _ended(campaign)))
+    planned = [case for case in campaign.dataset.plan.cases if case.id not in refused]
+    texts = []
+    for name in varying_factors(planned):
+        values = {case.id: case.value(name) for case in planned if not is_idle(name, case)}
+        every = list(dict.fromkeys(values.values()))
+        if all(isinstance(value, int | float) for value in every):
+            every.sort()
+        ran = {value for case, value in values.items() if case in ended}
+        if ran and len(ran) < len(every):
+            shown = ", ".join(str(value) for value in every if value in ran)
+            texts.append(f"{name.replace('_', ' ')} {shown} of {', '.join(map(str, every))}")
+    return "; ".join(texts)
 
 
 def _runs(campaign: PublishedCampaign) -> int:

@@ -40,6 +40,15 @@ def test_a_partial_campaign_shows_what_it_has_and_counts_the_rest(pages: dict[st
     assert "58 more published values have no number here" in table
 
 
+def test_a_partial_campaign_says_which_part_of_the_plan_ran(pages: dict[str, str]) -> None:
+    part = pages["amp-and-quantisation.md"].split("## ptq-batches")[1]
+    assert "| Part that ran | batch 32 of 8, 16, 32, 64; image size 48 of 48, 128 |" in part
+    effects = part.split("**Effects: INT8 against FP16**")[1].split("###")[0]
+    assert effects.count("3 blocks") == 3
+    assert " — (" not in effects
+    assert "21 more effects have no number here" in effects
+
+
 def test_published_values_are_listed_where_none_has_a_number_yet(pages: dict[str, str]) -> None:
     table = pages["works-on-inference.md"].split("**Published values**")[1].split("Source:")[0]
     assert "| Speed-up | 7 | — (a) |" in table
