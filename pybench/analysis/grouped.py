@@ -25,13 +25,20 @@ Floats = npt.NDArray[np.float64]
 def design_effect(values: Floats, groups: Sequence[str]) -> float:
     """Variance of the mean when groups are resampled over that when units are; at least 1.
 
-    `values`: float64 [n]; `groups`: of each. Values without any spread say nothing of how alike units are: then each
-    group counts as one unit.
+    `values`: float64 [n], in which units that differ from most others do so by 1; `groups`: of each. Few groups with
+    such units do not show how alike units are. So one more group is counted, of mean size, that changes as a whole.
+    Its weight is 1 if there is no such group, where the result is that size, and every such group halves it.
+    bench/intervals/changed_groups.py has the coverage of this rule.
     """
-    plain = float(values.var()) / len(values)
-    if plain == 0 or len(set(groups)) < 2:
-        return len(values) / len(set(groups))
-    return max(1.0, grouped_variance(values, groups) / plain)
+    names, number = np.unique(np.asarray(groups), return_inverse=True)
+    size = len(values) / len(names)
+    if len(names) < 2:
+        return size
+    found, counts = np.unique(values, return_counts=True)
+    changed = np.unique(number[values != found[counts.argmax()]])
+    weight = 0.5 ** len(changed)
+    plain, whole = float(values.var()) * len(values), grouped_variance(values, groups) * len(values) ** 2
+    return max(1.0, (whole + weight * size**2) / (plain + weight * size))
 
 
 def grouped_variance(values: Floats, groups: Sequence[str]) -> float:

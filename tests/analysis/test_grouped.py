@@ -30,11 +30,49 @@ def test_groups_of_one_leave_units_as_they_are() -> None:
     values = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
     groups = [str(i) for i in range(8)]
     assert grouped_variance(values, groups) == pytest.approx(values.var(ddof=1) / 8)
-    assert design_effect(values, groups) == pytest.approx(8 / 7)
+    assert 1 < design_effect(values, groups) < 8 / 7
 
 
 def test_without_a_spread_each_group_is_one_unit() -> None:
     assert design_effect(np.zeros(12), list("aaaabbbbcccc")) == 4.0
+
+
+def changed(count: int, size: int) -> tuple[np.ndarray, list[str]]:
+    """2,000 units of 100 groups; the first `size` units of `count` groups are worse."""
+    values = np.zeros((100, 20))
+    values[:count, :size] = -1.0
+    return values.ravel(), [str(i) for i in range(100) for _ in range(20)]
+
+
+def test_one_changed_unit_does_not_make_an_interval_far_shorter_than_none() -> None:
+    found = [design_effect(*changed(count, 1)) for count in range(12)]
+    assert found[0] == 20
+    assert found[1] == pytest.approx((1 + 0.5 * 20**2) / (1 + 0.5 * 20), rel=0.02)
+    assert sorted(found, reverse=True) == found, "each changed group tells more"
+    assert found[11] < 1.1
+
+
+def test_groups_that_change_as_a_whole_keep_their_design_effect() -> None:
+    for count in (1, 3, 10):
+        assert design_effect(*changed(count, 20)) == pytest.approx(20, rel=0.02)
+
+
+def test_intervals_contain_the_truth_where_few_groups_change_and_some_as_a_whole() -> None:
+    """In half of the changed groups one unit is worse, in the others all are. Without the group that is added the
+    interval contained the truth in 75 %."""
+    random, contained, tries = np.random.default_rng(4), 0, 400
+    truth = -2 * (0.5 * 1 + 0.5 * 20) / 2000
+    for _ in range(tries):
+        values = np.zeros((100, 20))
+        for group in np.nonzero(random.random(100) < 2 / 100)[0]:
+            values[group, : random.choice([1, 20])] = -1.0
+        worse = int(-values.sum())
+        effect = design_effect(values.ravel(), [str(i) for i in range(100) for _ in range(20)])
+        bounds = estimate_paired_difference(UnitPairs(2000 - worse, 0, worse, 0), design_effect=effect)
+        assert bounds.lower is not None
+        assert bounds.upper is not None
+        contained += bounds.lower <= truth <= bounds.upper
+    assert contained / tries > 0.95
 
 
 def test_the_interval_is_that_of_resampled_groups() -> None:
