@@ -18,8 +18,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from pybench.analysis.grouped import design_effect, grouped_variance
-from pybench.analysis.proportions import UnitPairs, estimate_paired_difference
+from pybench.analysis.statistics.grouped import design_effect, grouped_variance
+from pybench.analysis.statistics.proportions import UnitPairs, estimate_paired_difference
 
 GROUPS, SIZE = 100, 20
 UNITS = GROUPS * SIZE

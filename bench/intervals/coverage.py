@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often nominal 95 % intervals contain the truth, by method, population and number of blocks; and their length.
 
-Prints Markdown. The choice of `pybench.analysis.pivot` rests on it (bench/results/interval-coverage.md). Two minutes on
-one core: `python bench/intervals/coverage.py`; ten seconds with `--quick`. Seeds are fixed.
+Prints Markdown. The choice of `pybench.analysis.statistics.pivot` rests on it (bench/results/interval-coverage.md). Two
+minutes on one core: `python bench/intervals/coverage.py`; ten seconds with `--quick`. Seeds are fixed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 """Ways to put a 95 % interval around a mean, each over thousands of samples at once.
 
 A method takes a `Draw` (samples x values, in the order of the blocks) and returns `Bounds`. Infinite bounds stand for
-"no interval at this n". `skew_adjusted` is the chosen one; a test compares it with `pybench.analysis.intervals`.
+"no interval at this n". `skew_adjusted` is the chosen one; a test compares it with
+`pybench.analysis.statistics.intervals`.
 """
 
 from __future__ import annotations

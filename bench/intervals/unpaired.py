@@ -138,8 +138,8 @@ RATIOS = (
 def absolute_share(world: Energies, n: int, samples: int, rng: np.random.Generator) -> tuple[float, float]:
     """Share of absolute intervals of a mean energy that contain the truth, and their mean half-width over the energy.
 
-    The combination of `pybench.analysis.cases`: half-width of the interval over runs, and 1.96 times the mean of the
-    runs' absolute standard uncertainties, in squares.
+    The combination of `pybench.analysis.findings.cases`: half-width of the interval over runs, and 1.96 times the mean
+    of the runs' absolute standard uncertainties, in squares.
     """
     gain = rng.uniform(-world.gain_limit, world.gain_limit, size=(samples, 1))
     spread = rng.normal(0, math.hypot(world.runs, world.own), size=(samples, n))

@@ -21,7 +21,9 @@
     ├── varying      cases whose repetitions predict differently
     └── unknown      stored metrics that this pybench has no row of
 
-The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is printed.
+`statistics` makes estimates of plain numbers, `findings` has a module for each kind of finding, and `protocols` has
+those of papers. The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is
+printed.
 """
 
 from __future__ import annotations
@@ -30,26 +32,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.analysis.architectures import ArchitectureFinding, find_architectures
-from pybench.analysis.boards import BoardEffects, compare_boards
-from pybench.analysis.build_variance import BuildVariance, split_variances
-from pybench.analysis.cases import CaseFinding, describe_cases
-from pybench.analysis.cell_differences import CellsDifference, differences_over_cells
-from pybench.analysis.cell_effects import CellsEffect, effects_over_cells
 from pybench.analysis.comparability import PairComparability, SoftwareComparisons, software_json
-from pybench.analysis.contrasts import ContrastFinding, compare_contrasts
-from pybench.analysis.curves import Curve, find_curves
-from pybench.analysis.estimate import CONFIDENCE
-from pybench.analysis.joules import JouleFinding, find_joules
+from pybench.analysis.findings.architectures import ArchitectureFinding, find_architectures
+from pybench.analysis.findings.boards import BoardEffects, compare_boards
+from pybench.analysis.findings.build_variance import BuildVariance, split_variances
+from pybench.analysis.findings.cases import CaseFinding, describe_cases
+from pybench.analysis.findings.cell_differences import CellsDifference, differences_over_cells
+from pybench.analysis.findings.cell_effects import CellsEffect, effects_over_cells
+from pybench.analysis.findings.contrasts import ContrastFinding, compare_contrasts
+from pybench.analysis.findings.curves import Curve, find_curves
+from pybench.analysis.findings.joules import JouleFinding, find_joules
+from pybench.analysis.findings.operating_point import OperatingPoint, find_operating_points
+from pybench.analysis.findings.path_costs import PathCost, cost_paths
+from pybench.analysis.findings.references import ReferenceFinding, find_references
+from pybench.analysis.findings.solvers import SolverSpeedup, find_solver_speedups
+from pybench.analysis.findings.token_paths import TokenFinding, check_token_paths
+from pybench.analysis.findings.verdicts import CaseVerdict, judge
 from pybench.analysis.measurements import collect
-from pybench.analysis.operating_point import OperatingPoint, find_operating_points
-from pybench.analysis.path_costs import PathCost, cost_paths
-from pybench.analysis.protocol import ProtocolFinding, ProtocolTests
-from pybench.analysis.references import ReferenceFinding, find_references
-from pybench.analysis.solvers import SolverSpeedup, find_solver_speedups
-from pybench.analysis.token_paths import TokenFinding, check_token_paths
+from pybench.analysis.protocols.protocol import ProtocolFinding, ProtocolTests
+from pybench.analysis.statistics.estimate import CONFIDENCE
 from pybench.analysis.units import collect_units
-from pybench.analysis.verdicts import CaseVerdict, judge
 from pybench.case import contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair

@@ -3,7 +3,8 @@
 
 Uses the scores of the first run of a case whose accuracy counts. When repetitions of a case score differently
 (`varying`), the intervals over units miss that part of the variation, and the report says so. Units of one group (a
-file of text) are alike: their intervals follow from the variance of whole groups (`pybench.analysis.grouped`).
+file of text) are alike: their intervals follow from the variance of whole groups
+(`pybench.analysis.statistics.grouped`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.grouped import Floats, design_effect, estimate_grouped_mean, p_of_no_grouped_mean
-from pybench.analysis.intervals import estimate_mean
 from pybench.analysis.measurements import Measurements
-from pybench.analysis.paired import p_of_no_effect
-from pybench.analysis.proportions import UnitPairs, estimate_paired_difference, estimate_share, p_of_no_difference
+from pybench.analysis.statistics.estimate import Estimate, Sample
+from pybench.analysis.statistics.grouped import Floats, design_effect, estimate_grouped_mean, p_of_no_grouped_mean
+from pybench.analysis.statistics.intervals import estimate_mean
+from pybench.analysis.statistics.paired import p_of_no_effect
+from pybench.analysis.statistics.proportions import (
+    UnitPairs,
+    estimate_paired_difference,
+    estimate_share,
+    p_of_no_difference,
+)
 from pybench.case import Case
 from pybench.case.data import data_set_of, task_of
 from pybench.catalogue.metrics import Metric

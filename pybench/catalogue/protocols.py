@@ -3,7 +3,7 @@
 
 `paired-blocks` is the house's own and is always there. The others repeat what a paper did, beside it, so that its
 figures can be compared with its own tables; they are named by what they test. What they compute is
-`pybench.analysis.protocol`; docs/method/protocols.md judges them.
+`pybench.analysis.protocols.protocol`; docs/method/protocols.md judges them.
 """
 
 from __future__ import annotations

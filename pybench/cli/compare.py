@@ -32,8 +32,8 @@ def compare(
 
     Exit code 5: a metric of B is worse than that of A, and its whole interval is beyond the tolerance.
     """
-    from pybench.analysis.comparison import Change
-    from pybench.analysis.comparison import compare as compare_datasets
+    from pybench.analysis.findings.comparison import Change
+    from pybench.analysis.findings.comparison import compare as compare_datasets
     from pybench.dataset import load
     from pybench.processes import all_cores
     from pybench.report.comparison_tables import comparison_tables

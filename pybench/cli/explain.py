@@ -27,7 +27,7 @@ def explain(
     The difference in profiled time is assigned to ONNX nodes, with the kernels of both cases and what is moved,
     reformatted and quantised around them.
     """
-    from pybench.analysis.explanation import explain as explain_cases
+    from pybench.analysis.findings.explanation import explain as explain_cases
     from pybench.dataset import load
     from pybench.report.explanation import sentences
     from pybench.report.explanation_tables import explanation_tables

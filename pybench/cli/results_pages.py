@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench.analysis import Analysis, analyse
-from pybench.analysis.contrasts import PairFinding
-from pybench.analysis.references import ReferenceFinding
+from pybench.analysis.findings.contrasts import PairFinding
+from pybench.analysis.findings.references import ReferenceFinding
 from pybench.case.contrasts import Contrast, to_json
 from pybench.case.data import trained_here
 from pybench.case.factors import is_idle

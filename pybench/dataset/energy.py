@@ -2,7 +2,7 @@
 """What a run stored about the energy of its GPU board, typed: the budget (energy.json) and the power channels as read.
 
 The budget of every run is read with the campaign; channels are large and read for the runs that are drawn. Format:
-docs/formats/rundir.md. Nothing is computed here: `pybench.analysis.joules` and `.power` do that.
+docs/formats/rundir.md. Nothing is computed here: `pybench.analysis.findings.joules` and `.power` do that.
 """
 
 from __future__ import annotations

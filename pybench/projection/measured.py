@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.dataset import Dataset
@@ -18,7 +18,7 @@ from pybench.projection.distributions import Distribution, lognormal_of
 from pybench.projection.scenario import FleetScenario, Measured
 
 if TYPE_CHECKING:
-    from pybench.analysis.cases import CaseFinding
+    from pybench.analysis.findings.cases import CaseFinding
 
 PARTS: Mapping[str, str] = {
     "gpu_energy_j": "the GPUs",
@@ -48,7 +48,7 @@ def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distr
 
 
 def _measured(asked: Mapping[str, Measured], dataset: Dataset | None, file: str) -> dict[str, Distribution]:
-    from pybench.analysis.cases import describe_cases
+    from pybench.analysis.findings.cases import describe_cases
     from pybench.analysis.measurements import collect
     from pybench.analysis.units import collect_units
 

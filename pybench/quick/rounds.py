@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pybench import runner
-from pybench.analysis.ranking import LOOKS, Ranking, is_look, rank
+from pybench.analysis.statistics.ranking import LOOKS, Ranking, is_look, rank
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding
-from pybench.analysis.estimate import Estimate, Sample
-from pybench.analysis.intervals import estimate_geometric_mean
-from pybench.analysis.paired import EQUIVALENCE_MARGIN
-from pybench.analysis.ranking import Ranking, Rival
+from pybench.analysis.findings.cases import CaseFinding
+from pybench.analysis.statistics.estimate import Estimate, Sample
+from pybench.analysis.statistics.intervals import estimate_geometric_mean
+from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN
+from pybench.analysis.statistics.ranking import Ranking, Rival
 from pybench.campaign.directory import CampaignDirectory, read_checked
 from pybench.campaign.layout import SUMMARY
 from pybench.campaign.recipe import in_making_order

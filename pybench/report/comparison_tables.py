@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pybench.analysis.comparison import Change, Comparison, MetricChange
+from pybench.analysis.findings.comparison import Change, Comparison, MetricChange
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 _TONES = {

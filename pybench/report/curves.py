@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks, spans_widely
 
 if TYPE_CHECKING:

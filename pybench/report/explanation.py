@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pybench.analysis.comparability import SoftwareDifference
-from pybench.analysis.explanation import ENERGIES, ENOUGH_RATIO, ExplainedCase, Explanation, WorkShare
+from pybench.analysis.findings.explanation import ENERGIES, ENOUGH_RATIO, ExplainedCase, Explanation, WorkShare
 from pybench.catalogue.metrics import METRICS
 from pybench.kernels.profile import total_ms, work_of
 from pybench.report.numbers import format_fixed, format_plain

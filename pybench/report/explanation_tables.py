@@ -7,8 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from pybench.analysis.explanation import Explanation, WorkShare
-from pybench.analysis.kernel_rows import KernelRow
+from pybench.analysis.findings.explanation import Explanation, WorkShare
+from pybench.analysis.findings.kernel_rows import KernelRow
 from pybench.kernels.engine_layers import NARROW
 from pybench.kernels.profile import Kernel, total_ms
 from pybench.report.explanation import WORK_WORDS

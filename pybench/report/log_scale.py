@@ -2,8 +2,8 @@
 """A logarithmic axis whose coordinates have the same bits on every processor.
 
 Matplotlib's own scale takes NumPy's logarithm, which differs in the last bit from one kind of processor to the next. A
-coordinate that is rounded for a PDF then differs now and then (`pybench.analysis.elementary`). Base 10; what is not
-positive is clipped far below, as matplotlib does. Imports matplotlib: import it where something is drawn.
+coordinate that is rounded for a PDF then differs now and then (`pybench.analysis.statistics.elementary`). Base 10; what
+is not positive is clipped far below, as matplotlib does. Imports matplotlib: import it where something is drawn.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 
 DASH = "—"
 _UNSURE_DIGITS = 2  # significant digits of the half-width

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.numbers import format_estimate
 
 

@@ -14,7 +14,7 @@ import io
 import unicodedata
 from dataclasses import dataclass, replace
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.numbers import (
     DASH,
     DisplayUnit,

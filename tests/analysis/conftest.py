@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybench.analysis import Analysis, analyse
-from pybench.analysis.protocol import ProtocolFinding
+from pybench.analysis.protocols.protocol import ProtocolFinding
 from pybench.dataset import Dataset, load
 from tests.support.precision_campaign import build_precisions
 

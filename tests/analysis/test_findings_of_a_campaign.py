@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pybench.analysis import Analysis, analyse
-from pybench.analysis.comparison import compare
-from pybench.analysis.contrasts import PairEffect
+from pybench.analysis.findings.comparison import compare
+from pybench.analysis.findings.contrasts import PairEffect
+from pybench.analysis.findings.verdicts import CaseVerdict, Verdict
 from pybench.analysis.measurements import collect
-from pybench.analysis.verdicts import CaseVerdict, Verdict
 from pybench.campaign.layout import SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case

@@ -9,9 +9,9 @@ import pytest
 from bench.intervals.crossings import METHODS, Gaps, draw_gaps
 from bench.intervals.populations import populations
 from pybench.analysis.comparability import SoftwareComparisons
-from pybench.analysis.crossings import Crossing, CurveLine, CurvePoint, find_crossings
-from pybench.analysis.estimate import Sample
-from pybench.analysis.intervals import estimate_geometric_mean
+from pybench.analysis.findings.crossings import Crossing, CurveLine, CurvePoint, find_crossings
+from pybench.analysis.statistics.estimate import Sample
+from pybench.analysis.statistics.intervals import estimate_geometric_mean
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 

@@ -10,8 +10,8 @@ from scipy import stats
 from bench.intervals.methods import METHODS, Draw, Method
 from bench.intervals.populations import Population, populations
 from bench.intervals.unpaired import UNPAIRED, TwoDraws
-from pybench.analysis.estimate import Sample
-from pybench.analysis.intervals import estimate_difference, estimate_mean, student_mean
+from pybench.analysis.statistics.estimate import Sample
+from pybench.analysis.statistics.intervals import estimate_difference, estimate_mean, student_mean
 
 
 def draw_of(n: int, samples: int = 20) -> Draw:

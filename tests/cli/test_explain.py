@@ -14,7 +14,7 @@ from pybench.cli import main
 from pybench.dataset import load
 from pybench.errors import EXIT_USAGE
 from pybench.plan import load_plan
-from tests.analysis.test_explanation import engines
+from tests.analysis.findings.test_explanation import engines
 from tests.kernels.test_engine import recorded
 
 ROOT = Path(__file__).parents[2]

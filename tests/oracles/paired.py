@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, readable twins of `pybench.analysis.paired` and `intervals`: loops, textbook formulas, brute force.
+"""Slow, readable twins of `pybench.analysis.statistics.paired` and `intervals`: loops, textbook formulas, brute force.
 
 They share no code with what they judge and use scipy only for quantiles of named distributions.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow twin of `pybench.analysis.proportions`: Tango's score with the likelihood maximised numerically, on a grid."""
+"""Slow twin of `pybench.analysis.statistics.proportions`: Tango's score, maximised on a grid."""
 
 from __future__ import annotations
 

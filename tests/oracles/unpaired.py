@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, readable twins of `pybench.analysis.unpaired`: sums, loops and enumeration.
+"""Slow, readable twins of `pybench.analysis.statistics.unpaired`: sums, loops and enumeration.
 
 They share no code with what they judge and use scipy only for tails of named distributions.
 """

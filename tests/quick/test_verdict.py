@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench.analysis.ranking import rank
+from pybench.analysis.statistics.ranking import rank
 from pybench.case import Case
 from pybench.quick.rounds import Rounds
 from pybench.quick.verdict import OutputAgreement, Row, judge

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fontTools.ttLib import TTFont
 
-from pybench.analysis.elementary import exp, exp_of, log
+from pybench.analysis.statistics.elementary import exp, exp_of, log
 from pybench.case import Case
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
@@ -116,7 +116,7 @@ def test_a_report_is_the_same_bytes_in_a_hostile_environment(tmp_path: Path) -> 
 
 
 def test_the_processors_vectors_would_have_mattered() -> None:
-    """The reason for `pybench.analysis.elementary`: the test above would be no test if NumPy's logarithms agreed."""
+    """Why there is `pybench.analysis.statistics.elementary`: NumPy's logarithms differ between processors."""
     if not _dispatched():
         pytest.skip("this processor has nothing that NumPy would choose at run time")
     program = "import numpy as np; print(np.log(np.random.default_rng(1).random(60000)).tobytes().hex())"

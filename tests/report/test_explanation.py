@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pybench.analysis.explanation import ExplainedCase, Explanation, explained
+from pybench.analysis.findings.explanation import ExplainedCase, Explanation, explained
 from pybench.case import Case
 from pybench.kernels.profile import Kernel, Profile, Work
 from pybench.report.explanation import milliseconds, sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.numbers import (
     display_unit,
     factor_above_one,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.numbers import DisplayUnit
 from pybench.report.tables import (
     Column,

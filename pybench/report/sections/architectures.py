@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.architectures import ArchitectureFinding, ArchitectureOrder, architecture_of
+from pybench.analysis.findings.architectures import ArchitectureFinding, ArchitectureOrder, architecture_of
 from pybench.case import Case
 from pybench.report.labels import case_names, case_text, varying_factors
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables

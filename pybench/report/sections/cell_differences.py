@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.cell_differences import TRAINING, CellsDifference
+from pybench.analysis.findings.cell_differences import TRAINING, CellsDifference
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import is_idle
 from pybench.report.labels import case_text, varying_factors

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.cell_effects import CellsEffect, Heterogeneity
-from pybench.analysis.paired import ALPHA
+from pybench.analysis.findings.cell_effects import CellsEffect, Heterogeneity
+from pybench.analysis.statistics.paired import ALPHA
 from pybench.case import Case
 from pybench.case.factors import is_idle
 from pybench.report.labels import case_text, factor_text, varying_factors

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pybench.analysis.crossings import Crossing, CurveLine
-from pybench.analysis.curves import Curve
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.findings.crossings import Crossing, CurveLine
+from pybench.analysis.findings.curves import Curve
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.catalogue.metrics import Metric
 from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks, spans_widely
 from pybench.report.curves import Line, draw_line

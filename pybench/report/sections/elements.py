@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pybench.analysis import Analysis
-from pybench.analysis.kernel_times import KernelTimes, find_kernel_times
+from pybench.analysis.findings.kernel_times import KernelTimes, find_kernel_times
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.projection import Projection

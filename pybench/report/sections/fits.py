@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pybench.analysis.cases import CaseFinding
+from pybench.analysis.findings.cases import CaseFinding
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import TO_TARGET
 from pybench.dataset.learning_curves import LearningCurves, read_learning_curves

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pybench.analysis.cases import CaseFinding
-from pybench.analysis.estimate import Estimate
-from pybench.analysis.frontier import Frontier, find_frontiers
+from pybench.analysis.findings.cases import CaseFinding
+from pybench.analysis.findings.frontier import Frontier, find_frontiers
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS, Metric
 from pybench.report.canvas import Drawing, Picture

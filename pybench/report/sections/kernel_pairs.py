@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.kernel_pairs import KernelPair, WorkPair, find_kernel_pairs
+from pybench.analysis.findings.kernel_pairs import KernelPair, WorkPair, find_kernel_pairs
 from pybench.report.explanation import software_text
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables

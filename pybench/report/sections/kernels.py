@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.kernel_times import KernelTimes, LongNode
+from pybench.analysis.findings.kernel_times import KernelTimes, LongNode
 from pybench.kernels.profile import Kernel, Profile, Work, time_ratio, total_ms, work_of
 from pybench.report.explanation_tables import kernels_text, nodes_text
 from pybench.report.labels import case_names

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from pybench.analysis.bootstrap import RESAMPLES
-from pybench.analysis.operating_point import LimitPoint, OperatingPoint
+from pybench.analysis.findings.operating_point import LimitPoint, OperatingPoint
+from pybench.analysis.statistics.bootstrap import RESAMPLES
 from pybench.catalogue.metrics import Metric
 from pybench.report.canvas import Drawing, Picture
 from pybench.report.curves import Line, Panel, draw_curves

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pybench.analysis.references import ReferenceFinding, Relation
+from pybench.analysis.findings.references import ReferenceFinding, Relation
 from pybench.catalogue.metrics import metric_named
 from pybench.report.labels import case_text, criterion_label, metric_title, varying_factors
 from pybench.report.numbers import display_unit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.analysis.findings.cases import CaseFinding, MetricFinding
 from pybench.case.service_levels import bounds_of, rows_of
 from pybench.catalogue.metrics import METRICS
 from pybench.report.labels import case_names, metric_title

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.cases import CaseFinding
-from pybench.analysis.solvers import TIME, SolverSpeedup
+from pybench.analysis.findings.cases import CaseFinding
+from pybench.analysis.findings.solvers import TIME, SolverSpeedup
 from pybench.catalogue.runtimes import SOLVERS
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables

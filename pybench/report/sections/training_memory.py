@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.cases import CaseFinding
+from pybench.analysis.findings.cases import CaseFinding
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import STEP_PARTS, STEP_PEAK
 from pybench.report.labels import case_names

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from pybench.analysis.joules import find_joules
+from pybench.analysis.findings.joules import find_joules
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load

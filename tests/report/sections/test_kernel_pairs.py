@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pybench.analysis.kernel_pairs import find_kernel_pairs
-from pybench.analysis.kernel_times import find_kernel_times
+from pybench.analysis.findings.kernel_pairs import find_kernel_pairs
+from pybench.analysis.findings.kernel_times import find_kernel_times
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.kernels.launches import KernelLaunches, OperatorCall, profile_of_launches, profile_of_operators

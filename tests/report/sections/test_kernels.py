@@ -11,8 +11,8 @@ from pybench.report import write_report
 from pybench.report.sections.elements import Tables
 from pybench.report.sections.kernels import ROWS_ON_PAGE
 from pybench.report.tables import Column, Table, text_cell
-from tests.analysis.test_explanation import campaign, engines
-from tests.analysis.test_kernel_times import timed
+from tests.analysis.findings.test_explanation import campaign, engines
+from tests.analysis.findings.test_kernel_times import timed
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pybench.analysis import analyse
-from pybench.analysis.trade_offs import BoundedValue, Figure, TradeOff, TradeOffVerdict
+from pybench.analysis.protocols.trade_offs import BoundedValue, Figure, TradeOff, TradeOffVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.catalogue.protocols import PROTOCOLS

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pybench.analysis.joules import JouleFinding
+from pybench.analysis.findings.joules import JouleFinding
 from pybench.report.canvas import Drawing, Picture
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.joules import JouleFinding, expanded
+from pybench.analysis.findings.joules import JouleFinding, expanded
 from pybench.report.numbers import DASH, decimals_for, format_fixed, format_plain
 from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_cell, text_cell
 

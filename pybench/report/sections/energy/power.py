@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.analysis.joules import JouleFinding, expanded
-from pybench.analysis.power import Steps, counter_power, recover_power
+from pybench.analysis.findings.joules import JouleFinding, expanded
+from pybench.analysis.findings.power import Steps, counter_power, recover_power
 from pybench.dataset.energy import PowerRecording, read_recording
 from pybench.report.canvas import BLACK, BLUE, GREY, ORANGE, VERMILION, WIDTH_INCH, Drawing, Picture, picture
 from pybench.report.numbers import format_plus_minus

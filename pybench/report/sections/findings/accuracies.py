@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding
+from pybench.analysis.findings.cases import CaseFinding
 from pybench.report.labels import case_text, metric_title, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
 from pybench.report.sections.findings.plane import speeds_with_accuracy

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import ContrastFinding, PairEffect
+from pybench.analysis.findings.contrasts import ContrastFinding, PairEffect
+from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.analysis.units import UnitEffect, unit_of
-from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.case.contrasts import Criterion
 from pybench.case.data import data_set_of
 from pybench.case.pairing import Pair

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import ContrastFinding
-from pybench.analysis.estimate import Estimate
-from pybench.analysis.verdicts import CaseVerdict, Verdict
+from pybench.analysis.findings.contrasts import ContrastFinding
+from pybench.analysis.findings.verdicts import CaseVerdict, Verdict
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import catalogue_of
 from pybench.case.contrasts import Criterion
 from pybench.report.canvas import (

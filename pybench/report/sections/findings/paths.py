@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
-from pybench.analysis.path_costs import INDIFFERENT, PathCost
+from pybench.analysis.findings.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.units import MEGA

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.findings.cases import CaseFinding
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.units import unit_of
 from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture, plain_log_ticks, spans_widely
 from pybench.report.labels import case_text, metric_title, varying_factors

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from pybench.analysis import Analysis
-from pybench.analysis.contrasts import ContrastFinding, PairFinding
-from pybench.analysis.paired import POWER
-from pybench.analysis.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
+from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.analysis.statistics.paired import POWER
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors

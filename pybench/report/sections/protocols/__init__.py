@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench.analysis.protocol import ProtocolFinding
+from pybench.analysis.protocols.protocol import ProtocolFinding
 from pybench.report.sections.elements import Element, Heading, Items, Material, Paragraph, Section, Sentences, Tables
 from pybench.report.sections.protocols.sample_tables import protocol_tables
 from pybench.report.sections.protocols.sentences import protocol_sentences

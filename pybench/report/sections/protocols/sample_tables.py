@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pybench.analysis.paired import ALPHA
-from pybench.analysis.protocol import ProtocolFinding, ProtocolSetting, SampleFinding, Scenario, TestedPair
-from pybench.analysis.unpaired import NO_SPREAD
+from pybench.analysis.protocols.protocol import ProtocolFinding, ProtocolSetting, SampleFinding, Scenario, TestedPair
+from pybench.analysis.statistics.paired import ALPHA
+from pybench.analysis.statistics.unpaired import NO_SPREAD
 from pybench.case import Case
 from pybench.report.labels import case_text, is_protocol, metric_title, varying_factors
 from pybench.report.numbers import DASH, display_unit

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pybench.analysis.paired import ALPHA
-from pybench.analysis.protocol import ProtocolFinding, TestedPair
-from pybench.analysis.unpaired import AnovaAssumption, Variances
+from pybench.analysis.protocols.protocol import ProtocolFinding, TestedPair
+from pybench.analysis.statistics.paired import ALPHA
+from pybench.analysis.statistics.unpaired import AnovaAssumption, Variances
 from pybench.report.numbers import DASH, format_fixed
 from pybench.report.sections.protocols.table_one import STANDING_TONES, Line, lines_of, standing_text
 from pybench.report.sentences import Sentence

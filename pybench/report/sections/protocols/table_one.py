@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pybench.analysis.protocol import ProtocolFinding
-from pybench.analysis.trade_offs import Figure, TradeOff, TradeOffVerdict
-from pybench.analysis.verdicts import Verdict
+from pybench.analysis.findings.verdicts import Verdict
+from pybench.analysis.protocols.protocol import ProtocolFinding
+from pybench.analysis.protocols.trade_offs import Figure, TradeOff, TradeOffVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.catalogue.metrics import METRICS

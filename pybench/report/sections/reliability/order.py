@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding, MetricFinding
+from pybench.analysis.findings.cases import CaseFinding, MetricFinding
 from pybench.dataset import Dataset
 from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from pybench.analysis import Analysis
-from pybench.analysis.boards import BoardEffects
-from pybench.analysis.build_variance import BuildVariance
 from pybench.analysis.comparability import PairComparability
+from pybench.analysis.findings.boards import BoardEffects
+from pybench.analysis.findings.build_variance import BuildVariance
 from pybench.campaign.layout import COVERING
 from pybench.case import Case
 from pybench.case.pairing import Pair

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding, MetricFinding
-from pybench.analysis.estimate import WILSON
+from pybench.analysis.findings.cases import CaseFinding, MetricFinding
+from pybench.analysis.statistics.estimate import WILSON
 from pybench.analysis.units import unit_of
 from pybench.case import Case, catalogue_of
 from pybench.case.data import data_set_of

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
-from pybench.analysis.cases import CaseFinding, MetricFinding
-from pybench.analysis.estimate import Estimate
+from pybench.analysis.findings.cases import CaseFinding, MetricFinding
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import catalogue_of
 from pybench.catalogue.workloads import Workload
 from pybench.report.canvas import (

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench.analysis.paired import EQUIVALENCE_MARGIN, POWER
+from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, POWER
 from pybench.dataset import Dataset
 
 _TEXT = """\

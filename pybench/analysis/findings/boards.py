@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an effect is the same on each of the boards that a campaign used.
+
+A block runs on one board, so a pair of runs shares it. A ratio of two cases still differs from board to board where one
+case meets a limit of the board, such as its power, and the other does not. The interval of an effect is then that of
+the mean over these blocks: it may exclude what each of the boards gives, and says nothing of other boards.
+The p value is that of a one-way analysis of variance of the blocks' differences by board, which are differences of
+logarithms for a ratio (Montgomery 2017, Design and Analysis of Experiments, ch. 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy  # loads its parts on first use: commands that compute nothing stay quick
+
+from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
+from pybench.analysis.measurements import Measurements
+from pybench.analysis.statistics.elementary import log
+from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.paired import ALPHA, compare_paired, holm
+from pybench.case.pairing import Pair
+from pybench.catalogue.metrics import Metric
+from pybench.dataset.software import BOARD, Software
+
+_ROUNDING = 1e-12  # of the values (of 1 for logarithms): spread below it is none
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEffects:
+    """One declared effect, board by board.
+
+    inverse: whether the effect is the baseline over the case, as a speed-up is
+    by_board: the board's UUID -> the effect in its blocks, in the order of the blocks
+    p_value: of equal effects; None where a board has one block, or the blocks of the boards do not scatter
+    p_adjusted: after Holm, over all of these effects of the campaign
+    """
+
+    pair: Pair
+    metric: Metric
+    inverse: bool
+    by_board: Mapping[str, Estimate]
+    p_value: float | None
+    p_adjusted: float | None = None
+
+    @property
+    def differs(self) -> bool:
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.pair.case.id,
+            "baseline_id": self.pair.baseline.id,
+            "metric": self.metric.name,
+            "scale": self.metric.scale,
+            "inverse": self.inverse,
+            "boards": {board: estimate.as_json() for board, estimate in self.by_board.items()},
+            "p_value": self.p_value,
+            "p_adjusted": self.p_adjusted,
+        }
+
+
+def compare_boards(
+    contrasts: Sequence[ContrastFinding],
+    measurements: Measurements,
+    software: Mapping[str, Mapping[int, Software]],
+) -> tuple[BoardEffects, ...]:
+    """Every declared effect over blocks that ran on two boards or more. `software`: case id -> block -> of its run."""
+    found = []
+    for contrast in contrasts:
+        inverse = {criterion.metric for criterion in contrast.contrast.accept if criterion.inverse}
+        for pair in contrast.pairs:
+            for name, effect in pair.effects.items():
+                if effect.declared and effect.effect is not None and effect.units is None:
+                    ran_with = software.get(pair.pair.case.id, {})
+                    one = _by_board(pair, name, measurements, ran_with, inverse=name in inverse)
+                    found += [] if one is None else [one]
+    adjusted = holm([one.p_value for one in found])
+    return tuple(replace(one, p_adjusted=p) for one, p in zip(found, adjusted, strict=True))
+
+
+def _by_board(
+    pair: PairFinding, name: str, measurements: Measurements, ran_with: Mapping[int, Software], *, inverse: bool
+) -> BoardEffects | None:
+    """None where all blocks ran on one board, or a run does not say on which."""
+    found = pair.effects[name]
+    assert found.effect is not None
+    boards = [ran_with[block].facts.get(BOARD) if block in ran_with else None for block in found.effect.pairing.blocks]
+    if None in boards or len(set(boards)) < 2:
+        return None
+    sides = [measurements.cell(case.id, name).values for case in (pair.pair.case, pair.pair.baseline)]
+    blocks: dict[str, list[int]] = {}
+    for block, board in zip(found.effect.pairing.blocks, boards, strict=True):
+        blocks.setdefault(str(board), []).append(block)
+    by_board = {}
+    for board, own in blocks.items():
+        first, second = ({block: side[block] for block in own} for side in sides)
+        effect = compare_paired(first, second, found.effect.scale)
+        assert effect is not None  # each block has both sides
+        by_board[board] = effect.estimate.inverse() if inverse else effect.estimate
+    groups = [np.array([[side[block] for block in own] for side in sides]) for own in blocks.values()]
+    if found.effect.scale == "ratio":
+        groups = [log(group) for group in groups]
+    p_value = _p_of_equal_means([group[0] - group[1] for group in groups])
+    return BoardEffects(pair.pair, found.metric, inverse, by_board, p_value)
+
+
+def _p_of_equal_means(groups: Sequence[np.ndarray[Any, Any]]) -> float | None:
+    """Of groups of float64 values; None where one has a single value, or none of them scatters."""
+    if min(len(group) for group in groups) < 2:
+        return None
+    every = np.concatenate(groups)
+    within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
+    freedom = len(groups) - 1, len(every) - len(groups)
+    if within <= (_ROUNDING * max(1.0, float(np.abs(every).max()))) ** 2 * len(every):
+        return None
+    between = sum(len(group) * float((group.mean() - every.mean()) ** 2) for group in groups)
+    ratio = (between / freedom[0]) / (within / freedom[1])
+    return float(scipy.special.fdtrc(*freedom, ratio))

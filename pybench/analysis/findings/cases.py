@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each case by itself: every metric's mean over blocks with its interval, its median, and what was left out.
+
+Accuracies have units of their data (images, say) as their unit when scores were stored (`units`); an estimate of
+energy is only ever an interval. How two cases compare is `pybench.analysis.findings.contrasts`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.analysis.measurements import Measurements, MetricValues
+from pybench.analysis.statistics.estimate import EXACT, NORMAL_95, Estimate, Sample
+from pybench.analysis.statistics.intervals import estimate_geometric_mean, estimate_mean
+from pybench.analysis.units import UnitScores
+from pybench.case import Case
+from pybench.catalogue.metrics import Metric
+from pybench.dataset import Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFinding:
+    """One metric of one case.
+
+    estimate: None where no run has a value that counts; then `why_none` says why, or `bounds` has an interval
+    absolute_95: half the 95 % interval of the number itself, where it has an absolute uncertainty.
+        It adds to the spread of repetitions what they have in common, such as a board's unknown gain.
+    points: block -> value behind the estimate
+    bounds: the widest interval of an estimate that has no value
+    over_units: whether the interval is over units of the data, whose scores were stored, and not over runs
+    """
+
+    metric: Metric
+    estimate: Estimate | None
+    absolute_95: float | None
+    median: float | None
+    points: Mapping[int, float]
+    bounds: tuple[float, float] | None
+    excluded: Mapping[str, int]
+    missing: Mapping[str, int]
+    why_none: str | None
+    methods: tuple[str, ...]
+    over_units: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "unit": self.metric.unit,
+            "estimate": None if self.estimate is None else self.estimate.as_json(),
+            "absolute_95": self.absolute_95,
+            "median": self.median,
+            "bounds": None if self.bounds is None else list(self.bounds),
+            "points": {str(block): value for block, value in self.points.items()},
+            "excluded": dict(self.excluded),
+            "missing": dict(self.missing),
+            "why_none": self.why_none,
+            "methods": list(self.methods),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CautionFinding:
+    """A doubt about a case: in how many of its runs it was raised; `metric` None concerns all of them."""
+
+    code: str
+    metric: str | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFinding:
+    """One case with everything that its runs say. `outcomes`: outcome -> runs; `failures`: (outcome, why) of runs that
+    are not ok -> runs;
+    `folders`: block -> run directory, relative to the campaign."""
+
+    case: Case
+    outcomes: Mapping[str, int]
+    failures: Mapping[tuple[str, str], int]
+    devices: frozenset[str]
+    folders: Mapping[int, str]
+    metrics: Mapping[str, MetricFinding]
+    cautions: tuple[CautionFinding, ...]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why runs are not ok -> runs, whatever the outcome."""
+        found: Counter[str] = Counter()
+        for (_, why), runs in self.failures.items():
+            found[why] += runs
+        return dict(found)
+
+    def cautions_about(self, metric: str | None) -> tuple[str, ...]:
+        """Codes of the doubts that concern one metric, or (None) the runs as a whole."""
+        return tuple(caution.code for caution in self.cautions if caution.metric == metric)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "case_id": self.case.id,
+            "title": self.case.title(),
+            "factors": self.case.factors(),
+            "outcomes": dict(self.outcomes),
+            "reasons": self.reasons,
+            "devices": sorted(self.devices),
+            "metrics": {name: finding.as_json() for name, finding in self.metrics.items()},
+            "cautions": [{"code": one.code, "metric": one.metric, "runs": one.runs} for one in self.cautions],
+        }
+
+
+def describe_cases(dataset: Dataset, measurements: Measurements, units: UnitScores) -> tuple[CaseFinding, ...]:
+    """Every case of the plan, in its order, runs or none."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    told = dataset.runs.select("case_id", "block", "outcome", "reason", "detail", "device", "folder")
+    for row in told.iter_rows(named=True):
+        rows.setdefault(row["case_id"], []).append(row)
+    cautions: dict[str, Counter[tuple[str, str | None]]] = {}
+    for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():
+        cautions.setdefault(case_id, Counter())[code, metric] += 1
+    return tuple(
+        _describe_case(case, rows.get(case.id, []), measurements, units, cautions.get(case.id, Counter()))
+        for case in dataset.plan.cases
+    )
+
+
+def _describe_case(
+    case: Case,
+    rows: list[dict[str, Any]],
+    measurements: Measurements,
+    units: UnitScores,
+    cautions: Mapping[tuple[str, str | None], int],
+) -> CaseFinding:
+    metrics = {}
+    for name, cell in measurements.of_case(case.id).items():
+        metric = case.catalogue.metrics[name]
+        metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric))
+    return CaseFinding(
+        case=case,
+        outcomes=Counter(row["outcome"] for row in rows),
+        failures=Counter((row["outcome"], _why_failed(row)) for row in rows if row["outcome"] != "ok"),
+        devices=frozenset(row["device"] for row in rows if row["outcome"] == "ok" and row["device"] is not None),
+        folders={row["block"]: row["folder"] for row in rows},
+        metrics=metrics,
+        cautions=tuple(CautionFinding(code, metric, runs) for (code, metric), runs in cautions.items()),
+    )
+
+
+def _why_failed(row: Mapping[str, Any]) -> str:
+    return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
+
+
+def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
+    values = list(cell.values.values())
+    over_units = share is not None and bool(values)
+    estimate = share if over_units else _estimate(metric, values)
+    bounds = None
+    if cell.bounds:
+        bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
+    return MetricFinding(
+        metric=metric,
+        estimate=estimate,
+        absolute_95=_absolute_95(estimate, cell),
+        median=statistics.median(values) if values else None,
+        points=dict(sorted(cell.values.items())),
+        bounds=bounds,
+        excluded=Counter(map(str, cell.excluded.values())),
+        missing=Counter(map(str, cell.missing.values())),
+        why_none=(cell.why_empty() or "not measured") if estimate is None and bounds is None else None,
+        methods=tuple(sorted(cell.methods)),
+        over_units=over_units,
+    )
+
+
+def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
+    """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
+
+    The part of it that does average out is then counted twice; it is small against the board's gain.
+    """
+    if estimate is None or not cell.u_absolute or cell.u_absolute.keys() != cell.values.keys():
+        return None
+    bounds = [bound for bound in (estimate.lower, estimate.upper) if bound is not None]
+    spread = max((abs(bound - estimate.value) for bound in bounds), default=0.0)
+    return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
+
+
+def _estimate(metric: Metric, values: list[float]) -> Estimate | None:
+    if not values:
+        return None
+    sample = Sample.of(values)
+    if metric.is_counted and sample.is_constant:
+        return Estimate(values[0], values[0], values[0], sample.n, EXACT)
+    if metric.mean == "geometric" and (sample.values > 0).all():
+        return estimate_geometric_mean(sample)
+    estimate = estimate_mean(sample)
+    return estimate if metric.limits is None else estimate.within(*metric.limits)

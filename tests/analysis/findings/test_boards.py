@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Effects over blocks of several boards: each board's own, and whether they are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pybench.analysis import Analysis, analyse
+from pybench.analysis.findings.boards import BoardEffects
+from pybench.analysis.statistics.paired import holm
+from pybench.case import Case
+from pybench.dataset import load
+from pybench.dataset.coverage import measure
+from pybench.report.sections.reliability.doubts import doubts
+from pybench.report.sections.reliability.tables import boards_table
+from pybench.report.sentences import Sentence
+from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
+
+FP32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+INT8 = FP32.with_factors(precision="int8")
+BLOCKS = 10
+NOISE = np.random.default_rng(5).normal(0, 0.002, (BLOCKS, 2))
+
+
+def ran(folder: Path, gains: tuple[float, ...], **accept: float) -> Analysis:
+    """Blocks on as many boards as `gains` in turn. All cases of a board are as fast; INT8 besides by its gain."""
+    declared = {"baseline": {"precision": "fp32"}, "accept": accept or {"speedup_min": 1.1}}
+    builder = CampaignBuilder(folder, [FP32, INT8], repetitions=BLOCKS, declared=declared)
+    for block in range(1, BLOCKS + 1):
+        board = (block - 1) % len(gains)
+        where = environment(gpu={"uuid": f"GPU-{board}-of-a-long-name"})
+        common = (2.0 + board) * np.exp(NOISE[block - 1])
+        for case, factor in ((FP32, 1.0), (INT8, 1 / gains[board])):
+            latency_ms = float(common[int(case is INT8)]) * factor
+            metrics = {"latency_mean_ms": latency_ms, "throughput_samples_per_s": 1000 / latency_ms}
+            builder.run(case, block, metrics, environment=where, labels={"device": f"GPU-{board}"})
+    return analyse(load(folder))
+
+
+def log_ratios(gains: tuple[float, ...]) -> list[Any]:
+    gain = np.log([gains[block % len(gains)] for block in range(BLOCKS)])
+    of_blocks = NOISE[:, 0] - NOISE[:, 1] + gain
+    return [of_blocks[board :: len(gains)] for board in range(len(gains))]
+
+
+@pytest.mark.parametrize("gains", [(2.0, 2.03), (2.0, 2.0, 2.05)])
+def test_each_board_has_its_own_effect_and_p_is_that_of_scipys_analysis_of_variance(
+    tmp_path: Path, gains: tuple[float, ...]
+) -> None:
+    (found,) = ran(tmp_path / "c", gains).boards
+    groups = log_ratios(gains)
+    assert [board[:5] for board in found.by_board] == [f"GPU-{number}" for number in range(len(gains))]
+    for estimate, group in zip(found.by_board.values(), groups, strict=True):
+        assert estimate.value == pytest.approx(np.exp(group.mean()), rel=1e-12)
+        assert estimate.n == len(group)
+        assert estimate.lower is not None
+        assert estimate.lower < estimate.value
+    assert found.p_value == pytest.approx(stats.f_oneway(*groups).pvalue, rel=1e-9)
+    assert found.differs
+
+
+def test_what_all_cases_of_a_board_share_is_no_difference(tmp_path: Path) -> None:
+    analysis = ran(tmp_path / "c", (2.0, 2.0))
+    (found,) = analysis.boards
+    assert not found.differs
+    assert analysis.contrasts[0].pairs[0].same_device is True
+    titles = [sentence.lead for sentence in said(tmp_path / "c", analysis)]
+    assert "Several boards" in titles
+    assert "Different devices" not in titles
+
+
+def test_boards_that_differ_are_said_and_listed(tmp_path: Path) -> None:
+    analysis = ran(tmp_path / "c", (2.0, 2.03))
+    (told,) = [sentence for sentence in said(tmp_path / "c", analysis) if sentence.lead == "Boards differ"]
+    assert told.text.startswith("blocks ran on 2 boards, and 1 of 1 declared effects differ between them")
+    table = boards_table(analysis.boards)
+    assert [column.title for column in table.columns][2:5] == ["Quantity", "GPU-0-of-a-l", "GPU-1-of-a-l"]
+    ((*_, quantity, first, second, _, _),) = table.rows
+    assert quantity.text == "Speed-up"
+    assert (first.number, second.number) == (pytest.approx(2.0, rel=0.002), pytest.approx(2.03, rel=0.002))
+    (stored,) = analysis.as_json()["effects_by_board"]
+    assert stored["inverse"] is True
+    assert len(stored["boards"]) == 2
+
+
+def test_one_board_has_no_table(tmp_path: Path) -> None:
+    assert ran(tmp_path / "c", (2.0,)).boards == ()
+
+
+def test_boards_of_one_block_each_have_no_p(tmp_path: Path) -> None:
+    found = ran(tmp_path / "c", tuple(2.0 + 0.1 * number for number in range(BLOCKS))).boards
+    assert [one.p_value for one in found] == [None]
+    assert not found[0].differs
+
+
+def test_p_values_are_corrected_together(tmp_path: Path) -> None:
+    analysis = ran(tmp_path / "c", (2.0, 2.004), speedup_min=1.1, throughput_ratio_min=1.0)
+    found: tuple[BoardEffects, ...] = analysis.boards
+    assert len(found) == 2
+    assert [one.p_adjusted for one in found] == holm([one.p_value for one in found])
+
+
+def said(folder: Path, analysis: Analysis) -> list[Sentence]:
+    dataset = load(folder)
+    return doubts(dataset, analysis, measure(dataset))
