@@ -35,7 +35,7 @@ SETTINGS = "[pytest]\nmarkers =\n    process: starts a process\n    quick: start
 
 def outcomes(folder: Path, *arguments: str) -> tuple[dict[str, str], str]:
     """Test -> outcome of the tests above."""
-    (folder / "tests" / "folder").mkdir(parents=True)
+    (folder / "tests" / "folder").mkdir(parents=True, exist_ok=True)
     (folder / "tests" / "folder" / "test_them.py").write_text(TESTS)
     (folder / "pytest.ini").write_text(SETTINGS)
     command = [sys.executable, "-m", "pytest", "-p", "tests.support.quick", "-p", "no:cacheprovider", "-v", *arguments]
@@ -61,3 +61,11 @@ def test_quick_leaves_out_what_says_that_it_starts_a_process(tmp_path: Path) -> 
     found, _ = outcomes(tmp_path, "-m", "quick")
     assert "test_that_says_so" not in found
     assert found["test_that_starts_none"] == "PASSED"
+
+
+def test_quick_does_not_import_folders_without_a_quick_test(tmp_path: Path) -> None:
+    program = tmp_path / "tests" / "cli" / "test_a_program.py"
+    program.parent.mkdir(parents=True)
+    program.write_text("raise RuntimeError('imported')")
+    assert "imported" not in outcomes(tmp_path, "-m", "quick")[1]
+    assert "imported" in outcomes(tmp_path, "-m", "not quick")[1]

@@ -20,7 +20,7 @@ class ResolvedPlan:
 
     `criteria`: as `pybench.case.contrasts` stores them. `files`: value of a `file` factor -> absolute path (its
     sha256 is part of the case's identity). `protocols`: names of `pybench.catalogue.protocols`.
-    `unsupported` is not here: it depends on the machine and stands in each run.
+    Which cases are unsupported is not here: it depends on the machine and stands in each run.
     """
 
     name: str

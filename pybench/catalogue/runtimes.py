@@ -74,6 +74,7 @@ class Backend:
 class Runtime:
     """One runtime.
 
+    `meaning`: what an iteration of it times, for plans' authors.
     `module`: where its `open_case` is; `audit`: `module:name` of what finds the precision that ran, None: nothing does.
     `profile`: `module:name` of what tells the kernels of an iteration, None: nothing does.
     `opens`: what it is given: an ONNX file, an engine that was built of one, a call that builds a torch module, or
@@ -106,6 +107,7 @@ class Runtime:
     opens: Literal["onnx", "engine", "module", "equations"]
     needs: tuple[str, ...]
     start_s: float
+    meaning: str = ""
     audit: str | None = None
     profile: str | None = None
     gpu_fact: Literal["torch", "cuda"] | None = "torch"
@@ -202,6 +204,7 @@ _PROVIDERS = (
 _ROWS = (
     Runtime(
         name="tensorrt",
+        meaning="an engine as one CUDA graph",
         module="pybench.runtimes.tensorrt.session",
         audit="pybench.measurement.audits:of_engine",
         profile="pybench.measurement.profiles:of_engine",
@@ -219,6 +222,7 @@ _ROWS = (
     ),
     Runtime(
         name="onnxruntime",
+        meaning="runs with bound inputs and outputs",
         module="pybench.runtimes.onnxruntime",
         audit="pybench.measurement.audits:of_onnxruntime",
         profile="pybench.measurement.profiles:of_onnxruntime",
@@ -236,6 +240,7 @@ _ROWS = (
     ),
     Runtime(
         name="openvino",
+        meaning="inferences on bound inputs",
         module="pybench.runtimes.openvino",
         audit="pybench.measurement.audits:of_openvino",
         opens="onnx",
@@ -249,6 +254,7 @@ _ROWS = (
     ),
     Runtime(
         name="native",
+        meaning="runs in a process without Python",
         module="pybench.runtimes.native",
         audit="pybench.measurement.audits:of_native",
         opens="onnx",
@@ -265,6 +271,7 @@ _ROWS = (
     ),
     Runtime(
         name="torch",
+        meaning="eager operators; channels_last on a GPU",
         module="pybench.runtimes.torch",
         audit="pybench.measurement.audits:of_torch",
         profile="pybench.measurement.profiles:of_torch",
@@ -279,6 +286,7 @@ _ROWS = (
     ),
     Runtime(
         name="torch-compile",
+        meaning="the model as one graph of static shapes",
         module="pybench.runtimes.torch_compile",
         audit="pybench.measurement.audits:of_torch",
         profile="pybench.measurement.profiles:of_torch",
@@ -296,6 +304,7 @@ _ROWS = (
     ),
     Runtime(
         name="torch-graph",
+        meaning="the eager operators as one CUDA graph",
         module="pybench.runtimes.torch_graph",
         audit="pybench.measurement.audits:of_torch",
         profile="pybench.measurement.profiles:of_torch",
@@ -310,6 +319,7 @@ _ROWS = (
     ),
     Runtime(
         name="torch-tensorrt",
+        meaning="TensorRT engines inside torch, strongly typed",
         module="pybench.runtimes.torch_tensorrt",
         audit="pybench.measurement.audits:of_torch_tensorrt",
         profile="pybench.measurement.profiles:of_launches",
@@ -323,6 +333,7 @@ _ROWS = (
     ),
     Runtime(
         name="solver",
+        meaning="a solver of the equations",
         module="pybench.runtimes.solver",
         audit="pybench.measurement.audits:of_solver",
         opens="equations",

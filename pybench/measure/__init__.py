@@ -61,7 +61,8 @@
 `GpuLoad(uuid)`
     Keeps a GPU busy for a wanted time with a kernel of pybench's own (`sensor/load.py`).
 
-`monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here. `sleep_until_ns` blocks, never spins.
+`monotonic_ns()` is CLOCK_MONOTONIC_RAW, the one clock of every time here, and `seconds_since` reads it, too.
+`sleep_until_ns` blocks, never spins.
 `available_bytes()` is the memory that can be allocated without swapping.
 `NATIVE_BUILD_ID` is the sha256 of the C++ sources that the loaded object was built from; store it with each run. It is
 checked at import against the sources next to this package or, installed without them, against what the build wrote
@@ -88,7 +89,7 @@ from pybench.measure.energy.trace import Trace, read_trace
 from pybench.measure.quantity import Quantity
 from pybench.measure.sensor.load import GpuLoad
 from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, MeasuringSession
-from pybench.measure.timing.clock import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure.timing.clock import anchor_clock, monotonic_ns, seconds_since, sleep_until_ns, time_calls
 from pybench.measure.timing.cuda import visible_gpus
 from pybench.measure.timing.latency import latency_cautions, summarise_latency
 from pybench.measure.timing.memory import available_bytes
@@ -143,6 +144,7 @@ __all__ = [
     "poisson",
     "profile_from_json",
     "read_trace",
+    "seconds_since",
     "sleep_until_ns",
     "summarise_latency",
     "time_calls",

@@ -128,10 +128,10 @@ class Recorder:
         """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
         replayer, watch = measure.as_replayer(work), BusyWatch()
         with self._session.window(TIMING) as window:
-            begin_s, begin_cpu_s = measure.monotonic_ns() / GIGA, own_cpu_s()
+            begin_ns, begin_cpu_s = measure.monotonic_ns(), own_cpu_s()
             self.times = replayer.replay(self.case.iterations, arrivals=self._arrivals)
             window.iterations = len(self.times)
-            self._cores = (own_cpu_s() - begin_cpu_s) / (measure.monotonic_ns() / GIGA - begin_s)
+            self._cores = (own_cpu_s() - begin_cpu_s) / measure.seconds_since(begin_ns)
         self._board.check()
         if replayer.depth > 1 and self.times.due_ns is None:
             with self._session.window(ALONE) as window:

@@ -151,7 +151,6 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
         "protocol": {"analysis": list(plan.protocols)},
         **({"curves": [asdict(curve) for curve in plan.curves]} if plan.curves else {}),
         "files": {value: file.as_json() for value, file in plan.files.items() if value in named},
-        "unsupported": {},
     }
 
 

@@ -186,7 +186,7 @@ def open_session(
     except BaseException:
         process.close()
         raise
-    session.compile_s = (measure.monotonic_ns() - begin_ns) / NANOSECONDS_PER_SECOND
+    session.compile_s = measure.seconds_since(begin_ns)
     session.labels |= _labels(session, provider, chain, opened)
     return session
 

@@ -42,7 +42,6 @@ from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, 
 from pybench.runtimes.tensorrt import library
 
 NAME = "onnxruntime"
-NS_PER_S = 1e9
 Run = Callable[[list[str], dict[str, npt.NDArray[Any]], Any], list[npt.NDArray[Any]]]
 NOT_CAPTURED = -1  # of the CUDA provider's `gpu_graph_id`, which tells captured runs apart: this one is none
 
@@ -160,7 +159,7 @@ class OnnxRuntimeSession:
             self.labels["transfers"] = "copies to and from the device in each iteration, in pageable memory of the host"
         if self.kind == "cuda" and self.compile_s is not None:
             iterate()  # the first runs build what depends on shapes, and capture
-            self.compile_s += (measure.monotonic_ns() - begin_ns) / NS_PER_S
+            self.compile_s += measure.seconds_since(begin_ns)
         self._last = iterate
         return iterate_with_copies if transfers else iterate
 
@@ -314,7 +313,7 @@ def _start(path: Path, provider: str, precision: str, threads: int, *, graph: bo
             raise
         plain = _start(path, provider, precision, threads, graph=False)
         return StartedSession(plain.session, plain.seconds, graph=False, why_not=short(error))
-    return StartedSession(session, (measure.monotonic_ns() - begin_ns) / NS_PER_S, graph)
+    return StartedSession(session, measure.seconds_since(begin_ns), graph)
 
 
 def _partitions(session: onnxruntime.InferenceSession) -> dict[str, int] | None:

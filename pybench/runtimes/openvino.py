@@ -35,7 +35,6 @@ import openvino  # noqa: E402
 
 NAME = "openvino"
 CPU = "CPU"
-NS_PER_S = 1e9
 _HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
 _TYPES = {"FP32": "fp32", "BF16": "bf16", "FP16": "fp16", "INT8": "int8"}  # of what a device says that it can do
 _TOLD = (
@@ -153,7 +152,7 @@ def open_session(path: Path, *, precision: str, threads: int, device: str) -> Op
     core = openvino.Core()
     with _open_errors(path):
         compiled = core.compile_model(core.read_model(path), CPU, options)
-    return OpenVinoSession(compiled, path, (measure.monotonic_ns() - begin_ns) / NS_PER_S)
+    return OpenVinoSession(compiled, path, measure.seconds_since(begin_ns))
 
 
 def _spec(value: Any, path: Path) -> TensorSpec:

@@ -36,7 +36,6 @@ from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-compile"
 CALLS_BEFORE_TIMING = 3  # one compiles, one records a CUDA graph where the mode has them, one replays it
-NS_PER_S = 1e9
 CACHES = "empty at the start, of this run alone"
 # Begins what Inductor advises whoever multiplies in FP32: to allow TF32, which `fp32` promises not to.
 TF32_ADVICE = "TensorFloat32 tensor cores"
@@ -204,7 +203,7 @@ def time_calls(call: Callable[[], object]) -> list[float]:
         for _ in range(CALLS_BEFORE_TIMING):
             begin_ns = measure.monotonic_ns()
             call()
-            calls_s.append((measure.monotonic_ns() - begin_ns) / NS_PER_S)
+            calls_s.append(measure.seconds_since(begin_ns))
     torch._inductor.async_compile.shutdown_compile_workers()  # idle or not, nothing else runs beside a window
     return calls_s
 

@@ -33,7 +33,6 @@ from pybench.runtimes.torch import Held, Specs, TorchSession, prepare, set_up, s
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
 NAME = "torch-graph"
-NS_PER_S = 1e9
 CALLS_BEFORE_CAPTURE = 3  # PyTorch's notes ask for a few; its own make_graphed_callables takes three
 
 
@@ -114,7 +113,7 @@ class TorchGraphSession(TorchSession):
         graph, output = capture(lambda: self.module(*held), stream)
         captured = CapturedGraph(graph, stream, held, output)
         self._captured[shapes_of(hosts)] = captured
-        self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
+        self.compile_s = (self.compile_s or 0.0) + measure.seconds_since(begin_ns)
         return captured
 
 
@@ -160,7 +159,7 @@ class TorchGraphGeneration(FixedStepGeneration):
         with torch.inference_mode():
             self._held = self._prompt.to(self._kind)
             self._record()
-        session.compile_s = (session.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
+        session.compile_s = (session.compile_s or 0.0) + measure.seconds_since(begin_ns)
 
     def _record(self) -> None:
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]

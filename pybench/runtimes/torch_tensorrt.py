@@ -35,7 +35,6 @@ from pybench.runtimes.torch import Forward, Held, Specs, TorchSession, prepare, 
 NAME = "torch-tensorrt"
 TYPED_ALWAYS = (2, 14)  # from here on there is no other typing, and no argument for it
 CALLS_BEFORE_TIMING = 3  # the first initialises, the second captures, the third replays
-NS_PER_S = 1e9
 
 
 class TorchTensorRtSession(TorchSession):
@@ -78,7 +77,7 @@ class TorchTensorRtSession(TorchSession):
             for _ in range(CALLS_BEFORE_TIMING):
                 compiled(*held)
                 self._wait()
-        self.compile_s = (self.compile_s or 0.0) + (measure.monotonic_ns() - begin_ns) / NS_PER_S
+        self.compile_s = (self.compile_s or 0.0) + measure.seconds_since(begin_ns)
         return compiled
 
 

@@ -47,7 +47,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
         "outcome": "ok",
         "valid": {name: verdict.as_json() for name, verdict in result.valid.items()},
         "cautions": [caution.as_json() for caution in result.cautions],
-        "parts_s": clock.parts_s,
+        "parts_s": clock.parts_s(),
     }
 
 
@@ -114,14 +114,20 @@ def _set_up(case: Case) -> None:
 
 
 class _Parts:
-    """Seconds of wall time by part, from the moment the runner spawned this process."""
+    """Wall time by part, from the moment the runner spawned this process."""
 
     def __init__(self, spawned_ns: int, started_ns: int) -> None:
-        self.parts_s = {"python_start": (started_ns - spawned_ns) * 1e-9}
+        self._parts_ns = {"python_start": started_ns - spawned_ns}
         self._last_ns = started_ns
 
     def mark(self, part: str) -> None:
         """Everything since the last mark was `part`."""
         now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
-        self.parts_s[part] = (now_ns - self._last_ns) * 1e-9
+        self._parts_ns[part] = now_ns - self._last_ns
         self._last_ns = now_ns
+
+    def parts_s(self) -> dict[str, float]:
+        """Seconds. `measure` imports numpy, which has to find the number of threads set (`_set_up`)."""
+        from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
+
+        return {part: ns / NANOSECONDS_PER_SECOND for part, ns in self._parts_ns.items()}

@@ -44,7 +44,7 @@ def _open(question: dict[str, Any]) -> dict[str, Any]:
 
 def _time(question: dict[str, Any]) -> dict[str, Any]:
     """The first pass allocates and prepares kernels, which may take fifty times as long as the next."""
-    from pybench.measure import monotonic_ns
+    from pybench.measure import monotonic_ns, seconds_since
     from pybench.measurement.inputs import arrays_of, file_ranges
 
     session = _session(question)
@@ -54,7 +54,7 @@ def _time(question: dict[str, Any]) -> dict[str, Any]:
     while len(seconds) < MOST_PASSES and sum(seconds[1:]) < ENOUGH_S and sum(seconds[:1]) < LONG_PASS_S:
         begin_ns = monotonic_ns()
         session.run(inputs)
-        seconds.append((monotonic_ns() - begin_ns) * 1e-9)
+        seconds.append(seconds_since(begin_ns))
     return {"seconds": min(seconds)}
 
 

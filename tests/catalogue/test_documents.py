@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pybench.catalogue.cautions import CautionCode
-from pybench.catalogue.documents import PAGES
+from pybench.catalogue.documents import PAGE_OF_TABLES, PAGES, TABLES, filled
 from pybench.catalogue.metrics import METRICS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -16,6 +16,39 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_a_page_is_what_the_rows_say(name: str) -> None:
     written = (DOCS / name).read_text()
     assert written == PAGES[name](), "run: python -m pybench.catalogue.documents docs"
+
+
+def test_the_tables_of_a_page_are_what_the_rows_say() -> None:
+    written = (DOCS / PAGE_OF_TABLES).read_text()
+    assert written == filled(written), "run: python -m pybench.catalogue.documents docs"
+
+
+@pytest.mark.parametrize("marks", ["", "begin", "end", "begin end begin end"])
+def test_a_page_has_one_place_for_each_table(marks: str) -> None:
+    places = dict.fromkeys(TABLES, "begin end") | {"criteria": marks}
+    page = "".join(f"<!-- {name}: {mark} -->\n" for name, place in places.items() for mark in place.split())
+    with pytest.raises(ValueError, match="the table of criteria has no place, or several"):
+        filled(page)
+
+
+def test_a_table_tells_what_runtimes_do_on_a_cpu_on_a_gpu_and_with_weights_alone() -> None:
+    lines = TABLES["runtimes"]().splitlines()
+    on_gpu = "`fp32`, `tf32`, `fp16`, `bf16`"
+    for line in (
+        f"| `onnxruntime`, `provider: cuda` | runs with bound inputs and outputs | none | {on_gpu} | `int8`, `int4` |",
+        f"| `torch` | eager operators; channels_last on a GPU | `fp32`, `bf16` | {on_gpu} | none |",
+    ):
+        assert line in lines
+    assert "amp" not in TABLES["runtimes"]()
+    (engine,) = (line for line in lines if line.startswith("| `tensorrt` |"))
+    assert "`fp8`" in engine
+    assert "int4" not in engine
+
+
+def test_a_table_tells_what_an_entry_has_to_set() -> None:
+    lines = TABLES["workloads"]().splitlines()
+    assert "| `sensitivity` | `model`, `precision: int8` | `onnxruntime` on a CPU |" in lines
+    assert "| `tokenize` | `path`, if no `model` is given | any, by default `torch` |" in lines
 
 
 def test_every_metric_and_caution_has_a_section() -> None:

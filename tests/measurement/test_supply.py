@@ -70,6 +70,7 @@ def test_data_are_images_that_judge_and_repeat_where_they_are_few(tmp_path: Path
     np.testing.assert_array_equal(found.arrays["pictures"], images[[0, 1, 0]])
 
 
+@pytest.mark.slow
 def test_data_are_ids_of_the_text_and_other_than_random_ones() -> None:
     found = supplied(TEXT.with_factors(inputs="data"))
     ids = found.arrays["ids"]

@@ -44,6 +44,7 @@ def test_what_trains_does_not_judge() -> None:
     assert not set(train.load(np.arange(1000))[:, 0]) & set(judge.load(np.arange(1000))[:, 0])
 
 
+@pytest.mark.slow
 def test_a_short_training_learns_and_repeats_itself() -> None:
     row = MODELS["c2p-small"]
     states, judge = open_states("train", row), open_states("validation", row).limited(500)

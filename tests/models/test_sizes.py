@@ -34,6 +34,7 @@ def test_the_first_linear_layer_of_vgg16_has_the_inputs_that_its_features_give()
     assert parameter_count(build(counts[48], outputs=10)) == 33_638_218
 
 
+@pytest.mark.slow
 def test_vgg16_at_48_is_exported_without_a_chain_that_computes_windows(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     small = MODELS["vgg16"].at_size(48)

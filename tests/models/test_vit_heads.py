@@ -79,7 +79,7 @@ def test_heads_that_are_not_due_do_not_run() -> None:
     assert (module.log.take() == NOT_RUN).tolist() == [[False, True, True], [False, False, False]]
 
 
-@pytest.mark.parametrize("dispatch", ["one-engine", "sequential"])
+@pytest.mark.parametrize("dispatch", ["sequential", pytest.param("one-engine", marks=pytest.mark.slow)])
 def test_an_exported_network_computes_what_torch_computes(dispatch: str, tmp_path: Path) -> None:
     row, module = VIT.with_factors(dispatch=dispatch).model_row, small(dispatch, heads=2)
     assert row is not None
@@ -91,6 +91,7 @@ def test_an_exported_network_computes_what_torch_computes(dispatch: str, tmp_pat
     assert np.allclose(session.run({"images": IMAGES.numpy()})[0], expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_exported_parts_behind_each_other_compute_what_the_whole_computes(tmp_path: Path) -> None:
     module = small("streams", heads=4)
     parts = VIT.with_factors(runtime="tensorrt", dispatch="streams").parts

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -18,6 +19,8 @@ from pybench.catalogue.workloads import WORKLOADS
 from pybench.document import parse_text
 from pybench.errors import PlanError, Problem
 from pybench.plan import expand, load_plan, resolve
+
+pytestmark = pytest.mark.slow  # expands hundreds of plans
 
 ROOT = Path(__file__).parents[2]
 SEEDS = [path.read_bytes() for path in (ROOT / "plans/tinylm.yaml", ROOT / "pybench/plan/starter.yaml")]

@@ -48,6 +48,7 @@ def test_flops_grow_with_the_batch(resnet50: Path) -> None:
     assert many == {name: 32 * flops for name, flops in one.items()}
 
 
+@pytest.mark.slow
 def test_a_transformer_with_a_free_sequence_is_counted() -> None:
     """TinyLM small: 4 blocks of width D = 256 at N x T tokens, attention over T, a head of V ids on the last token."""
     path = artefacts_of(Case(workload="infer", runtime="onnxruntime", model="tinylm-small"))["model"]

@@ -44,7 +44,7 @@ def test_few_cases_are_named(tmp_path: Path) -> None:
     assert "Rows are" not in shown["page"]
 
 
-@pytest.mark.parametrize("batches", [NAMED_ROWS + 2, 150])
+@pytest.mark.parametrize("batches", [NAMED_ROWS + 2, pytest.param(150, marks=pytest.mark.slow)])
 def test_many_cases_are_numbered_on_a_page_as_in_the_table(tmp_path: Path, batches: int) -> None:
     shown = _figures(tmp_path, batches)
     for name in ("infer-latency_mean", "forest-1"):

@@ -32,6 +32,12 @@ def pytest_configure() -> None:
     sys.addaudithook(_note)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Folders without a quick test are not even imported where `-m quick` selects."""
+    has_none = collection_path.parent == config.rootpath / "tests" and collection_path.name in _FOLDERS
+    return True if has_none and config.option.markexpr == "quick" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks `quick` before `-m` selects."""

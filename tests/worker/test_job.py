@@ -23,11 +23,12 @@ def run(request):
     return Result(metrics={"acme_echoes_per_s": Quantity(value=float(request.case.batch), window="timing")})
 """
 DO = """
-import sys, time
+import json, sys, time
 from pathlib import Path
 from pybench.worker import job
-now = time.monotonic_ns()
-print(job.do(Path(sys.argv[1]), Path(sys.argv[1]), spawned_ns=now, started_ns=now)["outcome"])
+now = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+report = job.do(Path(sys.argv[1]), Path(sys.argv[1]), spawned_ns=now - 1_500_000_002, started_ns=now)
+print(json.dumps(report))
 """
 ROWS = (
     Workload(
@@ -59,6 +60,10 @@ def test_a_run_is_done_and_stored_by_the_rows_of_its_case(tmp_path: Path) -> Non
     command = [sys.executable, "-c", DO, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "ok", done.stderr
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["outcome"] == "ok"
+    assert report["parts_s"].pop("python_start") == 1.500000002
+    assert all(0 < seconds < 120 for seconds in report["parts_s"].values())
     stored = json.loads((tmp_path / SUMMARY).read_text())["metrics"]["acme_echoes_per_s"]
     assert (stored["value"], stored["unit"], stored["window"]) == (3.0, "1/s", "timing")

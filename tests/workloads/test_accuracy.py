@@ -19,6 +19,7 @@ DIGITS = Case(workload="accuracy", model="digits-cnn", runtime="onnxruntime", ba
 MINE = Case(workload="accuracy", model="mine.onnx", runtime="onnxruntime", batch=4, threads=1, images="pictures")
 
 
+@pytest.mark.slow
 def test_the_trained_network_knows_the_digits_on_both_runtimes_alike() -> None:
     one = run(DIGITS)
     assert one.metrics["top1_percent"].value > 97

@@ -82,6 +82,7 @@ def test_a_smaller_rate_learns_less_in_an_epoch() -> None:
     assert slow > quick
 
 
+@pytest.mark.slow
 def test_generated_images_are_drawn_anew_in_each_epoch() -> None:
     case = DIGITS.with_factors(images="synthetic-100", batch=1000, image_limit=40, epochs_max=2)
     result = run(case)

@@ -64,6 +64,7 @@ def test_a_layer_made_fragile_ranks_first_and_one_scale_a_channel_mends_it(
     assert mended.metrics["worst_node_error_ratio"].value < 0.1 * only[layer]
 
 
+@pytest.mark.slow
 def test_it_takes_a_model_apart_at_another_size_of_images() -> None:
     result = run(DIGITS.with_factors(images="synthetic-100", image_size=12, image_limit=20, batch=10))
     assert list(result.tables["sensitivity"]["node"]) == ["conv1/Conv", "conv2/Conv", "conv3/Conv", "fc/Gemm", OTHERS]

@@ -18,6 +18,11 @@ monotonic_ns = _native.monotonic_raw_ns
 sleep_until_ns = _native.sleep_until_ns
 
 
+def seconds_since(begin_ns: int) -> float:
+    """From a time of `monotonic_ns` until now."""
+    return (monotonic_ns() - begin_ns) / NANOSECONDS_PER_SECOND
+
+
 @dataclass(frozen=True, slots=True)
 class ClockAnchor:
     """Realtime and raw clock at one instant; the two readings belong together within +- `uncertainty_ns`."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
-from pybench.measure import monotonic_ns
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.runtimes.session import TensorSpec, resolved
 from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
 
@@ -93,7 +93,8 @@ def build_engine(source: Path, destination: Path, options: BuildOptions) -> Buil
     destination.write_bytes(plan)
     _write_cache(config, options.timing_cache)
     start_s, parse_s, build_s = (
-        (end - begin) * 1e-9 for begin, end in ((started_ns, begin_ns), (begin_ns, parsed_ns), (parsed_ns, built_ns))
+        (end - begin) / NANOSECONDS_PER_SECOND
+        for begin, end in ((started_ns, begin_ns), (begin_ns, parsed_ns), (parsed_ns, built_ns))
     )
     return BuiltEngine(start_s, parse_s, build_s, known, shapes, tuple(dict.fromkeys(messages.warnings)))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pybench.errors import UsageError
-from pybench.measure import anchor_clock, monotonic_ns, sleep_until_ns, time_calls
+from pybench.measure import anchor_clock, monotonic_ns, seconds_since, sleep_until_ns, time_calls
 from tests.measure.simulated_cuda import interrupted_after
 
 
@@ -15,6 +15,11 @@ def test_the_clock_is_the_raw_monotonic_one() -> None:
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
     now = monotonic_ns()
     assert before <= now <= time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def test_seconds_are_those_from_a_time_until_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pybench.measure.timing.clock.monotonic_ns", lambda: 3_500_000_003)
+    assert seconds_since(1_000_000_000) == 2.500000003
 
 
 def test_the_anchor_brackets_realtime() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import pytest
 import torch
 
 from pybench.models.building import build
@@ -8,6 +9,7 @@ from pybench.models.images.digits import read_digits
 from pybench.models.training.digits import train_digits
 
 
+@pytest.mark.slow
 def test_training_learns_the_digits_and_repeats_exactly() -> None:
     torch.set_num_threads(1)
     first = train_digits(build("digits-cnn"), read_digits("train"), seed=0)

@@ -59,6 +59,7 @@ def test_noise_replaces_a_share_of_the_ids_and_none_without_a_share() -> None:
     assert with_noise(ids, ROW, np.random.default_rng(0)) is ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text-encoder", "tinylm-classifier"])
 def test_a_few_windows_are_learned_by_heart_and_equal_seeds_give_equal_weights(name: str) -> None:
     torch.set_num_threads(1)

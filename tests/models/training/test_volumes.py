@@ -24,6 +24,7 @@ def test_the_loss_of_a_perfect_answer_is_small_and_that_of_background_is_not() -
     assert dice_and_entropy(background, labels) > 5
 
 
+@pytest.mark.slow
 def test_a_few_volumes_are_learned() -> None:
     torch.set_num_threads(1)
     few, cpu = open_volumes("train", ROW).limited(8), torch.device("cpu")

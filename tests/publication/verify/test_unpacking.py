@@ -230,6 +230,7 @@ def test_a_zip_with_a_bit_changed_is_refused(tmp_path: Path, published: Publishe
     _refuses(tmp_path / "small.zip", tmp_path, ".")
 
 
+@pytest.mark.slow
 def test_a_zip_whose_list_has_any_byte_changed_is_refused(tmp_path: Path, published: Published) -> None:
     with zipfile.ZipFile(published.zip) as archive:
         member = archive.getinfo(sums.SUMS)

@@ -107,6 +107,7 @@ def test_the_page_shows_a_readable_number_of_runs_and_the_files_hold_the_rest(tm
     assert (page.parent / "figures" / "power-5.svg").is_file()
 
 
+@pytest.mark.slow
 def test_of_many_cases_only_the_power_on_the_page_is_drawn_and_the_page_says_so(tmp_path: Path) -> None:
     page = made(tmp_path, [INFER.with_factors(batch=batch) for batch in range(1, 26)])
     assert "Power is drawn for the first 4 of 25 cases." in section(page, "joules")

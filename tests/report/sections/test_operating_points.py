@@ -43,6 +43,7 @@ def test_the_section_names_the_best_limit_of_each_setting_and_what_it_costs(tmp_
     assert "the board as it is has no place" in shown.lower()
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
     path = build_limits(tmp_path / "c", repetitions=3).path
     first, second = (write_report(load(path), tmp_path / name, pdf=True) for name in ("first", "second"))
