@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pybench.errors import InputError
-from pybench.onnx_file.graph import ExternalData, OnnxGraph, OnnxModel, OnnxNode, node_name, read_model
+from pybench.onnx_file.graph import BITS, ExternalData, OnnxGraph, OnnxModel, OnnxNode, node_name, read_model
 
 LARGEST_BYTES = 2**31 - 1  # of a message of protobuf: onnxruntime and TensorRT read no larger file
 EXPORT_AGAIN = "export the model again, and check it with onnx.checker.check_model"
@@ -84,6 +84,7 @@ def _faults(model: OnnxModel, folder: Path) -> Iterator[Fault]:
     yield from _names(graph)
     yield from _reads(graph, set())
     yield from _cycles(graph)
+    yield from _lengths(graph)
     for name, where in (graph.beside or {}).items():
         yield from _beside(name, where, folder)
 
@@ -160,6 +161,21 @@ def _all_reads(node: OnnxNode) -> Iterator[str]:
         for inner in body.nodes:
             yield from _all_reads(inner)
         yield from (value.name for value in body.outputs)
+
+
+def _lengths(graph: OnnxGraph) -> Iterator[Fault]:
+    """Weights with more or fewer bytes than their shape and type have."""
+    lengths = dict(graph.stored)
+    lengths |= {name: where.length for name, where in (graph.beside or {}).items() if where.length is not None}
+    for name, length in lengths.items():
+        (kind, count), shape = graph.weights[name], list(graph.sizes[name])
+        needed = None if kind not in BITS or min(shape, default=0) < 0 else -(-count * BITS[kind] // 8)
+        if needed is not None and length != needed:
+            what = f"the weight {name} has {length} bytes, and its shape {shape} of {kind} needs {needed}"
+            yield Fault(what, EXPORT_AGAIN)
+    for node in graph.nodes:
+        for body in node.bodies:
+            yield from _lengths(body)
 
 
 def _beside(name: str, where: ExternalData, folder: Path) -> Iterator[Fault]:

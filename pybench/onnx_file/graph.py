@@ -36,6 +36,7 @@ _ATTRIBUTE_GRAPHS = 11
 _WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_INT32, _WEIGHT_INT64, _WEIGHT_NAME, _WEIGHT_RAW, _WEIGHT_BESIDE = (
     1, 2, 5, 7, 8, 9, 13,
 )  # fmt: skip
+_WEIGHT_FLOAT = 4
 _SPARSE_VALUES = 1
 # TensorProto.DataType
 _TYPES = {
@@ -45,6 +46,11 @@ _TYPES = {
     23: "float4e2m1",
 }  # fmt: skip
 
+BITS = {  # of an element as raw data
+    "uint8": 8, "int8": 8, "bool": 8, "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8,
+    "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16, "int32": 32, "uint32": 32, "float32": 32, "int64": 64,
+    "uint64": 64, "float64": 64, "complex64": 64, "complex128": 128, "uint4": 4, "int4": 4, "float4e2m1": 4,
+}  # fmt: skip
 LONGEST_INTEGERS = 64  # elements of a list of integers that is read: shapes and axes have fewer dimensions
 DEEPEST_GRAPHS = 33  # one inside another: protobuf reads 100 nested messages, and each level is three
 
@@ -101,6 +107,7 @@ class OnnxGraph:
     beside: weights that are in other files
     sizes: initialiser -> its shape
     integers: values of short int32 and int64 constants, initialisers and nodes
+    stored: initialiser -> bytes of its values in the file, where it has them as raw or as packed float data
     """
 
     nodes: tuple[OnnxNode, ...]
@@ -112,6 +119,7 @@ class OnnxGraph:
     beside: dict[str, ExternalData] | None = None
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     integers: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
 
     @property
     def fed(self) -> tuple[Value, ...]:
@@ -232,6 +240,7 @@ def _graph(content: Buffer, properties: dict[str, str], depth: int) -> OnnxGraph
     integers: dict[str, tuple[int, ...]] = {}
     values: dict[int, list[Value]] = {_GRAPH_INPUT: [], _GRAPH_OUTPUT: [], _GRAPH_BETWEEN: []}
     beside: dict[str, ExternalData] = {}
+    stored: dict[str, int] = {}
     for part, inner in messages(content):
         if part == _GRAPH_NODE:
             node, constant = _node(inner, depth)
@@ -240,18 +249,21 @@ def _graph(content: Buffer, properties: dict[str, str], depth: int) -> OnnxGraph
                 integers[node.outputs[0]] = constant
         elif part in (_GRAPH_INITIALIZER, _GRAPH_SPARSE):
             dense = inner if part == _GRAPH_INITIALIZER else _sparse_values(inner)
-            name, kind, shape, where = _weight(dense)
-            weights[name], sizes[name] = (kind, prod(shape)), shape
-            if where is not None:
-                beside[name] = where
-            elif part == _GRAPH_INITIALIZER and (numbers := _integers(dense, kind, shape)) is not None:
+            found = _weight(dense)
+            name = found.name
+            weights[name], sizes[name] = (found.kind, prod(found.shape)), found.shape
+            if found.bytes is not None:
+                stored[name] = found.bytes
+            if found.beside is not None:
+                beside[name] = found.beside
+            elif part == _GRAPH_INITIALIZER and (numbers := _integers(dense, found)) is not None:
                 integers[name] = numbers
         elif part in values:
             values[part].append(_value(inner))
     stated = [value for kind in values.values() for value in kind]
     types = {value.name: value.element for value in stated if value.element}
     inputs, outputs = tuple(values[_GRAPH_INPUT]), tuple(values[_GRAPH_OUTPUT])
-    return OnnxGraph(tuple(nodes), weights, types, properties, inputs, outputs, beside, sizes, integers)
+    return OnnxGraph(tuple(nodes), weights, types, properties, inputs, outputs, beside, sizes, integers, stored)
 
 
 def _value(content: Buffer) -> Value:
@@ -338,8 +350,8 @@ def _attribute(content: Buffer, depth: int) -> _Attribute:
         elif number in (_ATTRIBUTE_INT, _ATTRIBUTE_INTS):
             integers += _numbers(wire, value)
         elif number == _ATTRIBUTE_TENSOR and isinstance(value, memoryview):
-            _, kind, shape, where = _weight(value)
-            constant = _integers(value, kind, shape) if where is None else None
+            tensor = _weight(value)
+            constant = _integers(value, tensor) if tensor.beside is None else None
         elif number in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS) and isinstance(value, memoryview):
             bodies.append(_graph(value, {}, depth - 1))
     if name in ("value_int", "value_ints"):  # of a Constant
@@ -363,10 +375,22 @@ def _sparse_values(content: Buffer) -> Buffer:
     return next((values for number, values in messages(content) if number == _SPARSE_VALUES), memoryview(b""))
 
 
-def _weight(content: Buffer) -> tuple[str, str, tuple[int, ...], ExternalData | None]:
-    """Name, type, shape and, where it is in another file, the place of a tensor."""
+@dataclass(frozen=True, slots=True)
+class _Weight:
+    """What is read of a tensor. `bytes`: of raw or packed float data, None without; `beside`: where it is, if it is in
+    another file."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    bytes: int | None
+    beside: ExternalData | None
+
+
+def _weight(content: Buffer) -> _Weight:
     name, kind = "", "undefined"
     shape: list[int] = []
+    size: int | None = None
     beside: dict[str, str] = {}
     for number, wire, value in fields(content):
         if number == _WEIGHT_NAME and isinstance(value, memoryview):
@@ -378,22 +402,26 @@ def _weight(content: Buffer) -> tuple[str, str, tuple[int, ...], ExternalData | 
         elif number == _WEIGHT_BESIDE and isinstance(value, memoryview):
             key, text = _entry(value)
             beside[key] = text
-    return name, kind, tuple(shape), _beside(beside) if beside else None
+        elif number == _WEIGHT_RAW and isinstance(value, memoryview):
+            size = len(value)
+        elif number == _WEIGHT_FLOAT and kind == "float32" and isinstance(value, memoryview):
+            size = (size or 0) + len(value)  # packed, or one by one
+    return _Weight(name, kind, tuple(shape), size, _beside(beside) if beside else None)
 
 
-def _integers(content: Buffer, kind: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def _integers(content: Buffer, weight: _Weight) -> tuple[int, ...] | None:
     """The values of a tensor of few int32 or int64; None for any other."""
-    if kind not in ("int32", "int64") or not 0 <= prod(shape) <= LONGEST_INTEGERS:
+    if weight.kind not in ("int32", "int64") or not 0 <= prod(weight.shape) <= LONGEST_INTEGERS:
         return None
     found: list[int] = []
     for number, wire, value in fields(content):
         if number in (_WEIGHT_INT32, _WEIGHT_INT64):
             found += _numbers(wire, value)
         elif number == _WEIGHT_RAW and isinstance(value, memoryview):
-            width = 4 if kind == "int32" else 8
+            width = 4 if weight.kind == "int32" else 8
             ends = range(width, len(value) + 1, width)
             found += [int.from_bytes(value[end - width : end], "little", signed=True) for end in ends]
-    return tuple(found) if len(found) == prod(shape) else None
+    return tuple(found) if len(found) == prod(weight.shape) else None
 
 
 def _beside(entries: dict[str, str]) -> ExternalData:

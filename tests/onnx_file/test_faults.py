@@ -35,6 +35,10 @@ def fault_in(path: Path) -> str:
         ("external-data-missing", "the weight weight is in weights.bin, and there is no such file in "),
         ("external-data-short", "the weight weight ends at byte 144 of weights.bin, which has 7 bytes"),
         ("external-data-outside", "the weight weight is in ../weights.bin, which is not in the model's folder"),
+        ("external-data-length", "the weight weight has 140 bytes, and its shape [12, 3] of float32 needs 144"),
+        ("weight-truncated", "the weight weight has 50 bytes, and its shape [12, 3] of float32 needs 144"),
+        ("weight-too-long", "the weight weight has 148 bytes, and its shape [12, 3] of float32 needs 144"),
+        ("weight-short-of-floats", "the weight weight has 140 bytes, and its shape [12, 3] of float32 needs 144"),
         ("no-opset", "it names no operator set (opset_import)"),
         ("domain-not-imported", "the node mine (Frobnicate) is of the domain com.example, which opset_import does not"),
         ("cyclic", "the node one (Add) waits for its own result: the graph has a cycle"),
@@ -61,6 +65,31 @@ def test_what_onnxruntime_opens_has_no_fault(tmp_path: Path, name: str) -> None:
     path = write(name, tmp_path)
     onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     assert isinstance(opened(path), OnnxModel)
+
+
+@pytest.mark.parametrize("name", ["weight-truncated", "weight-too-long", "weight-short-of-floats"])
+def test_onnxruntime_refuses_a_weight_of_another_length(tmp_path: Path, name: str) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    with pytest.raises(Exception, match=r"[Ss]ize|length|data"):
+        onnxruntime.InferenceSession(write(name, tmp_path), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "size"), [("INT4", 7, 4), ("BFLOAT16", 3, 6), ("BOOL", 5, 5), ("INT64", 2, 16)]
+)
+def test_weights_of_every_width_have_the_right_length(tmp_path: Path, kind: str, count: int, size: int) -> None:
+    onnx = pytest.importorskip("onnx")
+    path, content = tmp_path / "model.onnx", product()
+    content.graph.initializer.append(
+        onnx.TensorProto(
+            name="more", data_type=onnx.TensorProto.DataType.Value(kind), dims=[count], raw_data=b"\0" * size
+        )
+    )
+    onnx.save(content, path)
+    assert isinstance(opened(path), OnnxModel)
+    content.graph.initializer[-1].raw_data += b"\0"
+    onnx.save(content, path)
+    assert f"the weight more has {size + 1} bytes" in fault_in(path)
 
 
 def test_weights_are_not_read(tmp_path: Path) -> None:

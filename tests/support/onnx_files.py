@@ -157,6 +157,37 @@ def _(path: Path) -> None:
     path.with_name("weights.bin").rename(path.parent.parent / "weights.bin")
 
 
+@_model("weight-truncated")
+def _() -> onnx.ModelProto:
+    content = product()
+    content.graph.initializer[0].raw_data = content.graph.initializer[0].raw_data[:50]
+    return content
+
+
+@_model("weight-too-long")
+def _() -> onnx.ModelProto:
+    content = product()
+    content.graph.initializer[0].raw_data += b"\0" * 4
+    return content
+
+
+@_model("weight-short-of-floats")
+def _() -> onnx.ModelProto:
+    content = product()
+    weight = content.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.float_data.extend([0.5] * 35)
+    return content
+
+
+@_file("external-data-length")
+def _(path: Path) -> None:
+    save_with_weights_beside(path, "weights.bin")
+    content = onnx.load(path, load_external_data=False)
+    next(each for each in content.graph.initializer[0].external_data if each.key == "length").value = "140"
+    onnx.save(content, path)
+
+
 @_model("output-without-shape")
 def _() -> onnx.ModelProto:
     content = product()
