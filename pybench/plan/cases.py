@@ -135,8 +135,20 @@ class CaseBuilder:
             )
         missing = _missing(settings, workload, model, self.catalogue)
         for name, hint in () if damaged else missing:
+            if name == "images" and not self._has_model(model):
+                continue  # what it needs follows from the model that is meant
             self._say(place, f"`{name}` is missing: workload {workload} needs it", hint)
         return len(self.problems) == before and not missing
+
+    def _has_model(self, model: str | None) -> bool:
+        """Whether a model is built in, a library's or a file that can be run. What else it is is said at its place."""
+        if model is None or model in self.catalogue.models or is_named(model):
+            return True
+        try:
+            self.files.find("model", model)
+        except FileProblem:
+            return False
+        return True
 
     def _check_model(self, settings: dict[str, Setting], workload: str, model: str | None) -> None:
         measured = self.catalogue.workloads[workload]

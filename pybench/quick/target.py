@@ -18,6 +18,7 @@ from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import OnnxModel, Value
 from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch
 from pybench.plan.fed_inputs import input_of
+from pybench.plan.values import nearest
 from pybench.quick.given import GivenArrays, read_given
 
 # Sizes that a free dimension gets where nobody states one.
@@ -80,8 +81,9 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
         what = f"{given} is a model of a library, and quick measures ONNX files and built-in models"
         raise UsageError(what, hint=f"name it in a plan, as in `model: {given}`")
     if not path.exists():
-        known = ", ".join(FACTORS["model"].choices)
-        raise InputError(f"{given}: no such file", hint=f"give an ONNX file, or a built-in model: {known}")
+        known = FACTORS["model"].choices
+        hint = nearest(given, known) or f"give an ONNX file, or a built-in model: {', '.join(known)}"
+        raise InputError(f"{given}: no such file and no built-in model", hint=hint)
     content = read_sound(path)
     facts = facts_of(path, content)
     fed = None if arrays is None else read_given(arrays, plan_folder, facts.inputs)

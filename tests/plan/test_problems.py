@@ -524,6 +524,13 @@ def test_the_hint_for_a_metric_names_who_yields_it() -> None:
     assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
 
 
+def test_an_unknown_model_is_not_said_to_lack_images(problems: Problems) -> None:
+    (found,) = problems("  - {workload: accuracy, model: resnet51, runtime: onnxruntime, precision: fp32}\n")
+    assert "no model and no file is called resnet51" in str(found)
+    (found,) = problems("  - {workload: accuracy, model: resnet50, runtime: onnxruntime, precision: fp32}\n")
+    assert "`images` is missing" in str(found)
+
+
 def test_the_folder_of_the_plan_is_named_when_a_file_is_missing(problems: Problems, tmp_path: Path) -> None:
     found = problems("  - {workload: infer, model: nothing.onnx, runtime: onnxruntime}\n")
     assert len(found) == 1

@@ -122,4 +122,7 @@ def test_what_cannot_be_fed_is_one_error(tmp_path: Path, name: str, said: str) -
 def test_what_is_neither_a_file_nor_a_name_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file") as raised:
         find_target("resnet51", tmp_path, {})
-    assert "resnet50" in str(raised.value.hint)
+    assert raised.value.hint == "did you mean `resnet50`?"
+    with pytest.raises(InputError, match="no such file") as raised:
+        find_target("something", tmp_path, {})
+    assert "resnet50, vgg16" in str(raised.value.hint)
