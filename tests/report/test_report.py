@@ -17,6 +17,7 @@ from pybench.errors import CorruptError, UsageError
 from pybench.measurement.result import Validity
 from pybench.report import write_report
 from pybench.report.sections import results
+from pybench.report.sections.findings.sentences import _unmeasured_text
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.reasons import reasons_of
@@ -121,6 +122,12 @@ def test_what_could_not_be_measured_is_one_sentence(typical: Path) -> None:
     assert "1 could not be measured" in found
     assert found.count("<b>Not measured</b>") == 1
     assert "no_int8_kernels" in found
+
+
+def test_many_that_were_not_measured_for_one_reason_are_counted() -> None:
+    those = [f"case {number}" for number in range(8)]
+    assert _unmeasured_text("not measured", those[:2]) == "case 0: not measured; case 1: not measured"
+    assert _unmeasured_text("not measured", those) == "8 comparisons, such as case 0: not measured"
 
 
 def test_the_page_loads_nothing_from_anywhere(typical: Path) -> None:

@@ -23,6 +23,8 @@ from pybench.report.numbers import display_unit, factor_above_one, format_p
 from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
 from pybench.report.sentences import Sentence, estimate_text, list_text
 
+MOST_NAMED = 6  # comparisons without a number for one reason that are named; a partial campaign has dozens
+
 
 def sentence_groups(analysis: Analysis) -> list[tuple[str, list[Sentence]]]:
     """Title of each comparison -> its sentences; without comparisons, what was measured."""
@@ -69,14 +71,17 @@ def _token_alarm(analysis: Analysis) -> str:
 def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[Sentence]:
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
     context = context_factors(contrast, subjects(verdicts))
-    sentences, unmeasured = [], []
+    sentences = []
+    unmeasured: dict[str, list[str]] = {}
     for verdict in verdicts:
         pair = by_case[verdict.subject.case.id]
         candidate, baseline, where = pair_texts(pair.pair, tuple(contrast.contrast.baseline), context)
         subject = f"{candidate} instead of {baseline}" + (f" ({where})" if where else "")
         if not verdict.is_measured:
             reasons = dict.fromkeys(one.why for one in verdict.judgements if one.why and one.pair is not None)
-            unmeasured.append(f"{subject}: {', '.join(reasons) or 'nothing to compare'}")
+            unmeasured.setdefault(", ".join(reasons) or "nothing to compare", []).append(subject)
+        elif verdict.verdict is None and (why := _why_no_effect(pair)) is not None:
+            unmeasured.setdefault(why, []).append(subject)
         elif verdict.verdict is None:
             sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
         else:
@@ -84,8 +89,17 @@ def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdic
             text = "; ".join(judged) + "." + _device_text(pair)
             sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
     if unmeasured:
-        sentences.append(Sentence("Not measured", "; ".join(unmeasured) + ".", "neutral"))
+        texts = [_unmeasured_text(why, those) for why, those in unmeasured.items()]
+        word = "Not measured" if contrast.contrast.accept else "Not comparable"
+        sentences.append(Sentence(word, "; ".join(texts) + ".", "neutral"))
     return sentences
+
+
+def _unmeasured_text(why: str, those: Sequence[str]) -> str:
+    """What has no number for one reason: each, or how many and the first. The table has all."""
+    if len(those) > MOST_NAMED:
+        return f"{len(those)} comparisons, such as {those[0]}: {why}"
+    return "; ".join(f"{subject}: {why}" for subject in those)
 
 
 def _judgement_text(judgement: Judgement) -> str:
@@ -98,13 +112,20 @@ def _judgement_text(judgement: Judgement) -> str:
     return f"{text} ({judgement.why})" if judgement.why else text
 
 
-def _effect_text(pair: PairFinding) -> str:
-    """The headline of a pair that is not judged, with what a null result could have hidden."""
+def _why_no_effect(pair: PairFinding) -> str | None:
+    """Why a pair has no headline; None: it has one."""
     name = pair.pair.case.headline
     found = None if name is None else pair.effects.get(name)
-    if name is None or found is None or found.effect is None:
-        return f"not comparable ({found.why_none if found is not None else 'this workload has no metric to compare'})."
+    if found is None:
+        return "this workload has no metric to compare"
+    return None if found.effect is not None else str(found.why_none)
+
+
+def _effect_text(pair: PairFinding) -> str:
+    """The headline of a pair that is not judged, with what a null result could have hidden."""
+    found = pair.effects[str(pair.pair.case.headline)]
     effect = found.effect
+    assert effect is not None
     ratio = effect.scale == "ratio"
     number = estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
     text = f"{found.metric.label} {number}{'' if ratio else ' pp'}"
