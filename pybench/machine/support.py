@@ -61,12 +61,15 @@ def gpus_of(case: Case, facts: Facts) -> list[str]:
 
 
 def platform_of(case: Case, facts: Facts) -> str | None:
-    """What an engine of this case is bound to: TensorRT's version and the kind of GPU; None: the case needs none."""
+    """What an engine of this case is bound to: TensorRT's version and the kind of GPU.
+
+    None: the case needs no engine, or this machine lacks TensorRT or a GPU."""
     gpus = [gpu for gpu in _gpus(case, facts) if gpu["uuid"] in gpus_of(case, facts)]
     row = case.runtime_row
     if row is None or row.opens != "engine" or not gpus:
         return None
-    return f"TensorRT {facts[fact_of(row.needs[0])]['version']} on {gpus[0]['name']}"
+    builder = facts[fact_of(row.needs[0])]
+    return f"TensorRT {builder['version']} on {gpus[0]['name']}" if builder["available"] else None
 
 
 def refuse_changed(cases: Iterable[Case], facts: Facts) -> None:

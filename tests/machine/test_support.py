@@ -17,7 +17,7 @@ from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import UnknownNameError
 from pybench.machine import Machine
 from pybench.machine.facts import needed_facts
-from pybench.machine.support import gpus_of
+from pybench.machine.support import gpus_of, platform_of
 
 HERE = {"available": True, "cpu_count": 8}
 LAPTOP: dict[str, Any] = {
@@ -248,6 +248,15 @@ def test_a_case_is_supported_or_says_why_not(case: Case, facts: dict[str, Any], 
     refusal = Machine(facts).unsupported(case)
     assert (refusal and refusal.reason.stored_code) == code
     assert refusal is None or len(refusal.in_one_line()) > 20
+
+
+def test_an_engine_is_bound_to_a_gpu_and_a_tensorrt_that_are_there() -> None:
+    bound = platform_of(ENGINE, SERVER)
+    assert bound is not None
+    assert bound.startswith("TensorRT 10.6.0 on ")
+    assert platform_of(ENGINE, {**SERVER, "tensorrt": {"available": False, "why": "No module"}}) is None
+    assert platform_of(ENGINE, LAPTOP) is None
+    assert platform_of(RESNET, SERVER) is None
 
 
 def test_only_what_the_cases_need_is_asked() -> None:
