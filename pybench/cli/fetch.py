@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def fetch(
     reference: Annotated[
-        str, typer.Argument(metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:..., an OCI layout, or a zip.")
+        str, typer.Argument(metavar="REF", help="HOST/NAME:TAG or HOST/NAME@sha256:..., an OCI layout, or an archive.")
     ],
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Folder to write to [default: results/<name>].")

@@ -23,12 +23,14 @@ _MOST_SHOWN = 10
 
 def publish(
     source: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published zip to make again.")
+        Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published archive to make again.")
     ],
     to: Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")] = None,
     archive: Annotated[
         Optional[Path],
-        typer.Option("--archive", metavar="FILE.zip", help="Write a zip file, for archives such as Zenodo."),
+        typer.Option(
+            "--archive", metavar="FILE", help="Write a .zip, as for Zenodo, or a .tar.zst, which has half the size."
+        ),
     ] = None,
     oci: Annotated[
         Optional[Path], typer.Option("--oci", metavar="DIR", help="Add the publication to an OCI layout.")
@@ -65,8 +67,8 @@ def publish(
 ) -> None:
     """Pack a campaign for others.
 
-    Writes an OCI artefact, a zip, or both. The report is made again from what is published. Host names, home folders
-    and paths of your files are replaced. The same campaign gives the same digests.
+    Writes an OCI artefact, an archive, or both. The report is made again from what is published. Host names, home
+    folders and paths of your files are replaced. The same campaign gives the same digests.
     """
     from pybench.publication import (
         PublicationMetadata,
@@ -76,12 +78,16 @@ def publish(
         parse_registry,
         unpacked,
     )
+    from pybench.publication.carry.archive import form_of
 
     if not (to or archive or oci or dry_run):
         raise UsageError(
-            "no destination given", hint="give --to HOST/NAME:TAG, --archive FILE.zip, --oci DIR or --dry-run"
+            "no destination given",
+            hint="give --to HOST/NAME:TAG, --archive FILE.zip, --archive FILE.tar.zst, --oci DIR or --dry-run",
         )
     reference = parse_registry(to, needs_tag=True) if to else None
+    if archive:
+        form_of(archive)
     options = PublishOptions(
         PublicationMetadata(title, license_name, tuple(author or ())),
         RedactionRules(keep_host_names, keep_paths, tuple(redact or ())),
@@ -137,11 +143,11 @@ def _deliver(
 ) -> dict[str, Any]:
     """To each place that was asked for; what was done."""
     from pybench.publication import Registry, assemble, write_layout
-    from pybench.publication.carry import archive as zips
+    from pybench.publication.carry import archive as archives
 
     done: dict[str, Any] = {}
     if archive:
-        done["archive"] = {"file": str(archive), "sha256": zips.write(package, archive)}
+        done["archive"] = {"file": str(archive), "sha256": archives.write(package, archive)}
         done["archive"]["bytes"] = archive.stat().st_size
     if oci or reference:
         storage.make_folder(work / "blobs")

@@ -23,7 +23,7 @@ _MOST_SHOWN = 10
 
 def replay(
     publication: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A published zip, or the folder that `pybench fetch` wrote.")
+        Path, typer.Argument(metavar="DIR", help="A published archive, or the folder that `pybench fetch` wrote.")
     ],
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", metavar="DIR", help="Keep the new report in this folder.")

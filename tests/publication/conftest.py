@@ -26,6 +26,7 @@ class Published:
     artefact: OciArtefact
     layout: Path
     zip: Path
+    tar: Path
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +39,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     artefact = assemble(package, folder / "blobs")
     write_layout(artefact, folder / "layout")
     archive.write(package, folder / "small.zip")
-    return Published(campaign, package, artefact, folder / "layout", folder / "small.zip")
+    archive.write(package, folder / "small.tar.zst")
+    return Published(campaign, package, artefact, folder / "layout", folder / "small.zip", folder / "small.tar.zst")
 
 
 @pytest.fixture(scope="session")

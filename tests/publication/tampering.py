@@ -92,6 +92,16 @@ def rewritten_zip(source: Path, target: Path, change: Mapping[str, bytes | None]
     return target
 
 
+def rewritten_tar(source: Path, target: Path, change: Mapping[str, bytes | None]) -> Path:
+    """A `.tar.zst` with members replaced where they stand, added at the end, or (None) left out."""
+    plain = zstandard.ZstdDecompressor().decompressobj().decompress(source.read_bytes())
+    with tarfile.open(fileobj=io.BytesIO(plain)) as old:
+        content = {member.name: file.read() for member in old if (file := old.extractfile(member)) is not None}
+    members = [(_header(name), new) for name, new in {**content, **change}.items() if new is not None]
+    target.write_bytes(tar_layer(members))
+    return target
+
+
 def _blob(layout: Path, digest: str) -> Path:
     return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
 

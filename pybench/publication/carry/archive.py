@@ -1,24 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zip for an archive such as Zenodo: every file at its name, nothing that differs between two packings.
+"""A publication in one file: every file at its name, nothing that differs between two packings.
 
-Sorted names, one time (that of the campaign), one permission, no owners. Larger files of runs are compressed with LZMA,
-and everything else with deflate, by the liblzma and zlib at hand. Others may give other bytes of the same contents: the
-digest to cite is that of the contents, which SHA256SUMS is.
+| form | for | its files |
+| --- | --- | --- |
+| `.zip` | archives such as Zenodo, which show what a zip contains | compressed one by one |
+| `.tar.zst` | a repository, whose room is small | compressed together, which takes half the bytes |
+
+One time (that of the campaign), one permission, no owners. Other versions of zlib, liblzma or zstandard may give other
+bytes of the same contents: the digest to cite is that of the contents, which SHA256SUMS is.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+import zstandard
 
 from pybench.campaign import storage
+from pybench.errors import UsageError
+from pybench.publication.carry import layers
 from pybench.publication.pack import sums
 from pybench.publication.pack.package import PackedPublication
 
-_LEVEL = 6
 _CHUNK_BYTES = 1 << 20
+
+# --- a zip -----------------------------------------------------------------------------------------------------------
+
+_LEVEL = 6
 _UNIX = 3
 _MODE = 0o100644 << 16  # a plain file, in the upper half of the external attributes
 # Nobody opens the samples of runs by hand. Old programs read only deflate, so everything that people open stays in it;
@@ -27,27 +40,11 @@ _LZMA_FOLDER = "runs/"
 _LEAST_LZMA_BYTES = 4096  # smaller files gain nothing, and starting LZMA takes some milliseconds for each
 
 
-def write(package: PackedPublication, target: Path) -> str:
-    """Writes the zip whole or not at all; returns its sha256."""
-    storage.make_folder(target.parent, exist_ok=True)
-    temporary = storage.temporary_name(target)
-    extra = [sums.SUMS, *([sums.SIGNATURE] if package.is_signed else [])]
+def _write_zip(package: PackedPublication, file: IO[bytes]) -> None:
     when = datetime.fromtimestamp(package.facts.epoch_s, UTC).timetuple()[:6]
-    try:
-        with open(temporary, "xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
-                for name in [*sorted(package.digests), *extra]:
-                    _add(archive, package.folder / name, name, when)
-            file.flush()
-            os.fsync(file.fileno())
-        digest = storage.sha256_of(temporary)
-        os.replace(temporary, target)
-        storage.sync(target.parent)
-    except OSError as error:
-        raise storage.storage_error(error, target) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return digest
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+        for name in [*sorted(package.digests), *_lists(package)]:
+            _add(archive, package.folder / name, name, when)
 
 
 def _add(archive: zipfile.ZipFile, path: Path, name: str, when: tuple[int, ...]) -> None:
@@ -60,3 +57,57 @@ def _add(archive: zipfile.ZipFile, path: Path, name: str, when: tuple[int, ...])
     with open(path, "rb") as source, archive.open(header, "w") as stored:
         while chunk := source.read(_CHUNK_BYTES):
             stored.write(chunk)
+
+
+# --- a tar -----------------------------------------------------------------------------------------------------------
+
+_SOLID_LEVEL = 19
+_WINDOW_LOG = 27  # 128 MiB, the most that programs take without being asked to
+
+
+def _write_tar(package: PackedPublication, file: IO[bytes]) -> None:
+    """Begins with the list of files, so that a reader knows what to expect. Files of one name stand together."""
+    names = sorted(package.digests, key=lambda name: (PurePosixPath(name).name, name))
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        _SOLID_LEVEL, window_log=_WINDOW_LOG, write_checksum=True
+    )
+    compressor = zstandard.ZstdCompressor(compression_params=parameters)
+    layers.pack(package.folder, [*_lists(package), *names], file, package.facts.epoch_s, compressor)
+
+
+# --- both ------------------------------------------------------------------------------------------------------------
+
+FORMS: Mapping[str, Callable[[PackedPublication, IO[bytes]], None]] = {".zip": _write_zip, ".tar.zst": _write_tar}
+"""End of a file's name -> what writes this form."""
+
+
+def form_of(target: Path) -> str:
+    """A key of `FORMS`. Raises UsageError for a file of another name."""
+    for ending in FORMS:
+        if target.name.endswith(ending):
+            return ending
+    raise UsageError(f"--archive {target}: the name has to end with {' or '.join(FORMS)}", hint="which is its form")
+
+
+def write(package: PackedPublication, target: Path) -> str:
+    """Writes the archive whole or not at all; returns its sha256. Raises UsageError for another ending."""
+    write_form = FORMS[form_of(target)]
+    storage.make_folder(target.parent, exist_ok=True)
+    temporary = storage.temporary_name(target)
+    try:
+        with open(temporary, "xb") as file:
+            write_form(package, file)
+            file.flush()
+            os.fsync(file.fileno())
+        digest = storage.sha256_of(temporary)
+        os.replace(temporary, target)
+        storage.sync(target.parent)
+    except OSError as error:
+        raise storage.storage_error(error, target) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return digest
+
+
+def _lists(package: PackedPublication) -> list[str]:
+    return [sums.SUMS, *([sums.SIGNATURE] if package.is_signed else [])]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a publication is: in a registry, in an OCI layout, or in a zip.
+"""Where a publication is: in a registry, in an OCI layout, or in one file.
 
     ghcr.io/ada/quickstart:1      ghcr.io/ada/quickstart@sha256:...      127.0.0.1:5000/quickstart
     ./layout                      ./layout:latest                        ./layout@sha256:...
-    ./quickstart.zip
+    ./quickstart.zip              ./quickstart.tar.zst
 
 What exists as a file or folder is one; everything else has to be a reference as docker and skopeo have it, with the
 registry's name in it.
@@ -62,25 +62,30 @@ class LayoutReference:
 
 
 @dataclass(frozen=True, slots=True)
-class ZipReference:
+class FileReference:
+    """A zip or a tar."""
+
     file: Path
 
 
-Reference = RegistryReference | LayoutReference | ZipReference
+Reference = RegistryReference | LayoutReference | FileReference
 
 
 def parse(text: str) -> Reference:
     """What `fetch` is asked for; `UsageError` where it is none of these."""
     plain = text.removeprefix("oci:") if not text.startswith("oci://") else text
     if Path(plain).is_file():
-        return ZipReference(Path(plain))
+        return FileReference(Path(plain))
     path, tag, digest = _split(plain)
     if Path(plain).is_dir():
         return LayoutReference(Path(plain), None, None)
     if Path(path).is_dir():
         return LayoutReference(Path(path), tag, digest)
-    if text.startswith((".", "/", "oci:/", "oci:.")) or text.endswith(".zip"):
-        raise UsageError(f"{text} does not exist", hint="give a zip, a folder with an OCI layout, or HOST/NAME:TAG")
+    if text.startswith((".", "/", "oci:/", "oci:.")) or text.endswith((".zip", ".tar.zst")):
+        raise UsageError(
+            f"{text} does not exist",
+            hint="give an archive (.zip, .tar.zst), a folder with an OCI layout, or HOST/NAME:TAG",
+        )
     return parse_registry(text)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A publication as it came, before anything of it is believed: an OCI artefact or a zip, read the same way.
+"""A publication as it came, before anything of it is believed: an OCI artefact, a zip or a tar, read the same way.
 
 `open_bundle` brings an artefact's blobs to this machine and checks each against the manifest, which is checked against
 the digest that was asked for. What is in them is for `unpacking` to check, by the list of files.
@@ -26,17 +26,25 @@ from pybench.publication.carry.reference import LayoutReference, Reference, Regi
 from pybench.publication.carry.registry import Registry
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import sums
-from pybench.publication.verify.unpacking import Limits, Unpacking, open_member, unpack_layer, unpack_zip
+from pybench.publication.verify.unpacking import (
+    Limits,
+    Unpacking,
+    first_members,
+    open_member,
+    unpack_layer,
+    unpack_zip,
+)
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LARGEST_DOCUMENT_BYTES = 256 << 20  # the list of a million files
 _LARGEST_MANIFEST_BYTES = 4 << 20
 _UNLISTED = (sums.SUMS, sums.SIGNATURE)
+_ZSTD_MAGIC = bytes.fromhex("28b52ffd")
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, UnicodeDecodeError)
 
 
 class Bundle(Protocol):
-    """`digest`: of the artefact's manifest; None for a zip."""
+    """`digest`: of the artefact's manifest; None for a file."""
 
     where: str
     digest: str | None
@@ -54,6 +62,8 @@ def open_bundle(reference: Reference, access: RegistryAccess, limits: Limits, wo
         yield _from_registry(reference, access, limits, work)
     elif isinstance(reference, LayoutReference):
         yield _from_layout(reference)
+    elif _is_tar(reference.file):
+        yield _Tar(reference.file)
     else:
         with _opened_zip(reference.file) as archive:
             yield _Zip(str(reference.file), archive)
@@ -158,6 +168,30 @@ def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_BundleLa
     if limits is not None and total > limits.bytes:
         raise CorruptError(f"{where} has {total / 1e9:.3g} GB", hint="if this size is right, allow it with --max-gb")
     return parts
+
+
+# --- a tar -----------------------------------------------------------------------------------------------------------
+
+
+class _Tar:
+    """A tar compressed with zstd, which begins with the list of files and its signature."""
+
+    def __init__(self, file: Path) -> None:
+        self.where = str(file)
+        self.digest: str | None = None
+        self._file = file
+        self._lists = first_members(file, _UNLISTED, _LARGEST_DOCUMENT_BYTES, self.where)
+
+    def read(self, name: str) -> bytes | None:
+        return self._lists.get(name)
+
+    def unpack(self, unpacking: Unpacking) -> None:
+        unpack_layer(self._file, unpacking, self.where, skip=len(self._lists))
+
+
+def _is_tar(file: Path) -> bool:
+    with open(file, "rb") as opened:
+        return opened.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
 
 
 # --- a zip -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pybench.campaign import layout, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
-from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference, ZipReference
+from pybench.publication.carry.reference import FileReference, LayoutReference, Reference, RegistryReference
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import signature, sums
 from pybench.publication.pack.finished_runs import check_fetched
@@ -37,7 +37,7 @@ class FetchChecks:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What came. `digest`: of the OCI artefact, None for a zip. `signed`: `verified`, `not verified` or `no`."""
+    """What came. `digest`: of the OCI artefact, None for an archive. `signed`: `verified`, `not verified` or `no`."""
 
     folder: Path
     contents_sha256: str
@@ -62,7 +62,7 @@ def fetch(reference: Reference, target: Path | None, access: RegistryAccess, che
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The folder of a campaign or publication at `path`. A zip is unpacked for as long as the context lasts.
+    """The folder of a campaign or publication at `path`. An archive is unpacked for as long as the context lasts.
 
     Raises `CorruptError` for a file that is no publication or of which a byte differs from its list.
     """
@@ -70,7 +70,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="pybench-unpacked-") as folder:
-        yield fetch(ZipReference(path), Path(folder) / "publication", RegistryAccess(), FetchChecks()).folder
+        yield fetch(FileReference(path), Path(folder) / "publication", RegistryAccess(), FetchChecks()).folder
 
 
 def _take(bundle: Bundle, folder: Path, checks: FetchChecks) -> FetchResult:
@@ -137,4 +137,6 @@ def _workplace(folder: Path) -> Iterator[Path]:
 def _name(reference: Reference) -> str:
     if isinstance(reference, RegistryReference):
         return reference.repository.rpartition("/")[2]
-    return reference.folder.resolve().name if isinstance(reference, LayoutReference) else reference.file.stem
+    if isinstance(reference, LayoutReference):
+        return reference.folder.resolve().name
+    return reference.file.name.removesuffix(".zip").removesuffix(".tar.zst")

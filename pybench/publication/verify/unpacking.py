@@ -18,7 +18,7 @@ import os
 import stat
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from pybench.errors import CorruptError
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK_BYTES = 512
-_ZSTD_WINDOW_BYTES = 1 << 27  # memory that a frame may claim; pybench's own need 8 MB
+_ZSTD_WINDOW_BYTES = 1 << 27  # memory that a frame may claim; those of layers need 8 MB, those of archives all
 _PLAIN_FILE = (b"0", b"\0")
 _KINDS = {
     b"1": "a hard link",
@@ -124,12 +124,42 @@ class Unpacking:
 # --- a layer ---------------------------------------------------------------------------------------------------------
 
 
-def unpack_layer(path: Path, unpacking: Unpacking, where: str) -> None:
-    """Unpacks a file that `pybench.publication.carry.layers` wrote."""
+def unpack_layer(path: Path, unpacking: Unpacking, where: str, *, skip: int = 0) -> None:
+    """Unpacks a file that `pybench.publication.carry.layers` wrote. `skip`: how many first members were read before."""
+    with _opened_tar(path, where) as stream:
+        for number, (name, size) in enumerate(_members(stream, where)):
+            if number < skip:
+                stream.read(size)
+            else:
+                unpacking.add(name, size, stream)
+
+
+def first_members(path: Path, names: Collection[str], most_bytes: int, where: str) -> dict[str, bytes]:
+    """Name -> content of the members that a tar begins with, as far as they are among `names`.
+
+    most_bytes: what one may have. Raises CorruptError.
+    """
+    found: dict[str, bytes] = {}
+    with _opened_tar(path, where) as stream:
+        for name, size in _members(stream, where):
+            if name not in names or name in found:
+                break
+            if size > most_bytes:
+                raise CorruptError(f"{where}: {name} has {size} bytes")
+            found[name] = stream.read(size)
+            if len(found[name]) != size:
+                raise CorruptError(f"{where} is cut off within {name}")
+            if len(found) == len(names):
+                break
+    return found
+
+
+@contextmanager
+def _opened_tar(path: Path, where: str) -> Iterator[io.BufferedReader]:
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
     try:
         with open(path, "rb") as file, decompressor.stream_reader(file) as stream:
-            _unpack_tar(io.BufferedReader(_Raw(stream), _CHUNK_BYTES), unpacking, where)
+            yield io.BufferedReader(_Raw(stream), _CHUNK_BYTES)
     except zstandard.ZstdError as error:
         raise CorruptError(f"{where} is damaged: {error}") from error
 
@@ -147,7 +177,8 @@ class _Raw(io.RawIOBase):
         return int(self._stream.readinto(buffer))
 
 
-def _unpack_tar(stream: IO[bytes] | io.BufferedReader, unpacking: Unpacking, where: str) -> None:
+def _members(stream: io.BufferedReader, where: str) -> Iterator[tuple[str, int]]:
+    """Name and size of each member. Whoever asks reads these bytes of `stream` before asking for the next."""
     while True:
         block = stream.read(_BLOCK_BYTES)
         if len(block) != _BLOCK_BYTES:
@@ -155,7 +186,7 @@ def _unpack_tar(stream: IO[bytes] | io.BufferedReader, unpacking: Unpacking, whe
         if block == bytes(_BLOCK_BYTES):
             break
         name, size = _read_header(block, where)
-        unpacking.add(name, size, stream)
+        yield name, size
         padding = -size % _BLOCK_BYTES
         if len(stream.read(padding)) != padding:
             raise CorruptError(f"{where} is cut off after {name}")

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The zip of a publication: which files old programs can unpack, and which are compressed with LZMA."""
+"""The archives of a publication: what other programs can unpack, and how small they are."""
 
 from __future__ import annotations
 
+import io
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+import zstandard
+
+from pybench.errors import UsageError
 from pybench.publication.carry import archive
+from pybench.publication.pack import sums
 from tests.publication.conftest import Published
 
 
@@ -50,3 +57,35 @@ def test_samples_become_smaller_than_with_deflate(tmp_path: Path, published: Pub
     with zipfile.ZipFile(tmp_path / "deflated.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as other:
         other.writestr("x", samples)
     assert packed < 0.8 * other.getinfo("x").compress_size
+
+
+def _tar(path: Path) -> tarfile.TarFile:
+    content = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+    return tarfile.open(fileobj=io.BytesIO(content))
+
+
+def test_a_tar_begins_with_its_list_and_has_every_file_as_it_is(published: Published) -> None:
+    with _tar(published.tar) as opened:
+        members = opened.getmembers()
+        assert members[0].name == sums.SUMS
+        assert {member.name for member in members[1:]} == set(published.package.digests)
+        for member in members:
+            file = opened.extractfile(member)
+            assert file is not None
+            assert file.read() == (published.package.folder / member.name).read_bytes()
+
+
+def test_a_tar_of_files_that_resemble_each_other_is_smaller_than_the_zip(published: Published) -> None:
+    assert published.tar.stat().st_size < 0.6 * published.zip.stat().st_size
+
+
+def test_packing_a_tar_twice_gives_the_same_bytes(tmp_path: Path, published: Published) -> None:
+    archive.write(published.package, tmp_path / "again.tar.zst")
+    assert (tmp_path / "again.tar.zst").read_bytes() == published.tar.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["small", "small.tar", "small.tar.gz", "zip"])
+def test_an_archive_of_another_form_is_refused(tmp_path: Path, published: Published, name: str) -> None:
+    with pytest.raises(UsageError, match=r"has to end with \.zip or \.tar\.zst"):
+        archive.write(published.package, tmp_path / "folder" / name)
+    assert not (tmp_path / "folder").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybench.errors import UsageError
-from pybench.publication.carry.reference import LayoutReference, RegistryReference, ZipReference, parse, parse_registry
+from pybench.publication.carry.reference import FileReference, LayoutReference, RegistryReference, parse, parse_registry
 
 DIGEST = f"sha256:{'a' * 64}"
 
@@ -57,7 +57,7 @@ def test_only_this_machine_is_loopback(host: str, is_loopback: bool) -> None:
 def test_what_exists_is_a_file_or_a_layout(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"")
     (tmp_path / "layout").mkdir()
-    assert parse(str(tmp_path / "a.zip")) == ZipReference(tmp_path / "a.zip")
+    assert parse(str(tmp_path / "a.zip")) == FileReference(tmp_path / "a.zip")
     assert parse(f"{tmp_path}/layout") == LayoutReference(tmp_path / "layout", None, None)
     assert parse(f"oci:{tmp_path}/layout:1") == LayoutReference(tmp_path / "layout", "1", None)
     assert parse(f"{tmp_path}/layout@{DIGEST}") == LayoutReference(tmp_path / "layout", None, DIGEST)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetching from a layout or a zip: equal files, checks that are kept, and nothing half there when it fails."""
+"""Fetching from a layout, a zip or a tar: equal files, checks that are kept, and nothing half there when it fails."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +26,10 @@ from pybench.publication import (
 from pybench.publication.carry import archive
 from pybench.publication.carry.artefact import write_layout
 from pybench.publication.pack import sums
+from pybench.publication.verify.unpacking import Limits
 from tests.publication.campaigns import build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
-from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_zip
+from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_tar, rewritten_zip
 from tests.support.small_disk import small_disk_of
 
 
@@ -45,6 +47,56 @@ def test_zip_and_layout_give_the_same_files_and_digest(tmp_path: Path, published
     assert one.contents_sha256 == other.contents_sha256 == published.package.contents_sha256
     assert (one.digest, other.digest) == (None, published.artefact.digest)
     assert one.signed == "no"
+
+
+def test_zip_and_tar_give_the_same_files(tmp_path: Path, published: Published) -> None:
+    one, other = _fetch(published.zip, tmp_path / "one"), _fetch(published.tar, tmp_path / "other")
+    assert (one.contents_sha256, one.files, one.digest) == (other.contents_sha256, other.files, other.digest)
+    assert _tree(one.folder) == _tree(other.folder)
+
+
+def test_a_tar_is_known_by_its_content(tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(published.tar, "renamed.zip")
+    shutil.copy(published.tar, "small.tar.zst")
+    assert _fetch(Path("renamed.zip"), Path("one")).contents_sha256 == published.package.contents_sha256
+    assert fetch(parse("small.tar.zst"), None, RegistryAccess(), FetchChecks()).folder == Path("results/small")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.999])
+def test_a_tar_that_is_cut_off_leaves_nothing(tmp_path: Path, published: Published, share: float) -> None:
+    content = published.tar.read_bytes()
+    cut = tmp_path / "cut.tar.zst"
+    cut.write_bytes(content[: max(4, int(share * len(content)))])
+    with pytest.raises(CorruptError):
+        _fetch(cut, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.tar.zst"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"runs/stranger": b"x"}, "is not in its list of files"),
+        ({"plan.yaml": b"other: plan"}, "plan.yaml does not match"),
+        ({"plan.yaml": None}, "plan.yaml of its list of files is not in it"),
+        ({"../out": b"x"}, "is not in its list of files"),
+        ({sums.SUMS: None}, "has no SHA256SUMS"),
+    ],
+)
+def test_a_tar_with_other_files_is_refused(
+    tmp_path: Path, published: Published, change: dict[str, bytes | None], said: str
+) -> None:
+    forged = rewritten_tar(published.tar, tmp_path / "forged.tar.zst", change)
+    with pytest.raises(CorruptError, match=said):
+        _fetch(forged, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["forged.tar.zst"]
+
+
+def test_a_tar_that_expands_beyond_the_limit_is_refused(tmp_path: Path, published: Published) -> None:
+    bomb = rewritten_tar(published.tar, tmp_path / "bomb.tar.zst", {"plan.yaml": bytes(50_000_000)})
+    with pytest.raises(CorruptError, match="unpacks to more than"):
+        fetch(parse(str(bomb)), tmp_path / "out", RegistryAccess(), FetchChecks(limits=Limits(bytes=10_000_000)))
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb.tar.zst"]
 
 
 def test_a_layout_is_asked_by_tag_and_by_digest(tmp_path: Path, published: Published) -> None:
