@@ -3,7 +3,7 @@
 
     python -m pybench.cli.results_pages
 
-Run it in the root of the repository. The pages are made of campaigns/*.zip and of the ready plans in plans/.
+Run it in the root of the repository. The pages are made of campaigns/*.tar.zst and of the ready plans in plans/.
 A campaign can be older than the published values of its ready plan. Its runs are then compared with those of today.
 """
 
@@ -75,7 +75,7 @@ class PublishedCampaign:
 
 def write_pages(root: Path) -> Mapping[str, str]:
     """Name of a file in docs/results -> its text. Raises `UsageError` for a source that no paper has."""
-    campaigns = [_read(path, root) for path in sorted((root / "campaigns").glob("*.zip"))]
+    campaigns = [_read(path, root) for path in sorted((root / "campaigns").glob("*.tar.zst"))]
     pages = {"README.md": _index(campaigns)}
     for paper in PAPERS:
         theirs = [one for one in campaigns if paper in _papers_of(one)]
@@ -155,7 +155,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
             ]
         elif measured and contrast.contrast.accept:
             verdicts += [
-                _markdown(_with_one_baseline(verdict_table(number, contrast, measured), [contrast.contrast])),
+                _markdown(_with_one_baseline(verdict_table(number, contrast, measured, set()), [contrast.contrast])),
                 *_left(len(judged) - len(measured), "verdict"),
             ]
     replayed = f"```\npybench replay {campaign.archive.as_posix()}\n```"

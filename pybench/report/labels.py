@@ -119,3 +119,11 @@ def pair_texts(pair: Pair, fixed: Sequence[str], context: Sequence[str]) -> tupl
     """(what the case has, what the baseline has, where): `int8`, `fp32`, `onnxruntime, batch 8`."""
     shown = [name for name in context if name not in fixed]
     return case_text(pair.case, fixed), case_text(pair.baseline, fixed), case_text(pair.case, shown)
+
+
+def waiting_notes(count: int, what: str) -> list[str]:
+    """That so many rows are left out. `what`: one of them."""
+    if not count:
+        return []
+    said = f"{count} {what}s have" if count > 1 else f"One {what} has"
+    return [f"{said} no run yet, and no row; the table of coverage names them."]

@@ -228,6 +228,19 @@ def test_no_runs_at_all_still_make_a_report(tmp_path: Path) -> None:
     assert "did not run" in page
 
 
+def test_cases_that_have_no_run_yet_are_counted_and_have_no_row(tmp_path: Path) -> None:
+    third = INFER.with_factors(precision="fp16")
+    declared = {"baseline": {"precision": "fp32"}, "accept": {"speedup_min": 1.1}}
+    builder = CampaignBuilder(tmp_path / "c", [INFER, INT8, third], repetitions=2, declared=declared)
+    for case in (INFER, INT8):
+        for block in (1, 2):
+            builder.run(case, block, {"latency_mean_ms": 1.0 + block / 50})
+    page = write_report(load(builder.path)).read_text()
+    assert "One case has no run yet, and no row" in page
+    assert "One comparison has no run yet, and no row" in page
+    assert "did not run" not in page
+
+
 def test_one_repetition_says_that_it_has_no_interval(tmp_path: Path) -> None:
     page = write_report(load(build_typical(tmp_path / "c", repetitions=1).path)).read_text()
     assert "One repetition" in page

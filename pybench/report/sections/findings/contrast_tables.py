@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from pybench.analysis import Analysis
@@ -21,6 +22,7 @@ from pybench.report.labels import (
     metric_title,
     pair_texts,
     varying_factors,
+    waiting_notes,
 )
 from pybench.report.numbers import DisplayUnit, factor_above_one
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
@@ -31,9 +33,10 @@ TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "
 def judged_tables(analysis: Analysis) -> list[Table]:
     """For each contrast its verdicts, where it judges, and its accuracies over images, where there are any."""
     tables: list[Table] = []
+    ran = {case.case.id for case in analysis.cases if case.outcomes}
     for number, (contrast, verdicts) in enumerate(zip(analysis.contrasts, analysis.verdicts, strict=True), start=1):
         if contrast.contrast.accept:
-            tables.append(verdict_table(number, contrast, verdicts))
+            tables.append(verdict_table(number, contrast, verdicts, ran))
         tables += [_hit_table(number, contrast), _score_table(number, contrast)]
     return [table for table in tables if table.rows]
 
@@ -59,8 +62,13 @@ def subjects(verdicts: Iterable[CaseVerdict]) -> list[Pair]:
     return [verdict.subject for verdict in verdicts]
 
 
-def verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> Table:
+def verdict_table(
+    number: int, contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], ran: AbstractSet[str]
+) -> Table:
+    """One row a verdict. `ran`: ids of cases with runs; where a side of a comparison has none, it is only counted."""
     criteria = contrast.contrast.accept
+    planned = len(verdicts)
+    verdicts = [one for one in verdicts if one.is_measured or {one.subject.case.id, one.subject.baseline.id} <= ran]
     columns = [
         *_head_columns(),
         *(
@@ -89,7 +97,7 @@ def verdict_table(number: int, contrast: ContrastFinding, verdicts: Sequence[Cas
         f"Verdicts: {contrast.contrast.title()}",
         (*columns, Column("Verdict", ("verdict",))),
         tuple(rows),
-        notes,
+        (*notes, *waiting_notes(planned - len(verdicts), "comparison")),
     )
 
 

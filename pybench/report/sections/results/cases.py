@@ -22,6 +22,7 @@ from pybench.report.labels import (
     metric_title,
     shared_notes,
     varying_factors,
+    waiting_notes,
 )
 from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_plain
 from pybench.report.tables import (
@@ -62,7 +63,9 @@ def workload_tables(analysis: Analysis, run_link: str, dataset: Dataset) -> list
 
 
 def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[CaseFinding], run_link: str) -> Table:
-    """One row a case, with those of `metrics` that any of them has."""
+    """One row a case, with those of `metrics` that any of them has. Where some ran, the others are only counted."""
+    ran = [case for case in cases if case.outcomes] or cases
+    waiting, cases = len(cases) - len(ran), ran
     plain = [case.case for case in cases]
     rows_by_name = catalogue_of(plain).metrics
     factors = varying_factors(plain) or ("model",)
@@ -79,7 +82,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
         cells = [_factor_cell(name, case.case) for name in factors]
         cells += [_metric_cell(case, name, units[name], name in absolute) for name in shown]
         rows.append((*cells, _count_cell(case, shown), _runs_cell(case, run_link)))
-    notes = _notes(cases, shown)
+    notes = [*_notes(cases, shown), *waiting_notes(waiting, "case")]
     return Table(name, title, tuple(columns), tuple(rows), (*notes, ABSOLUTE_NOTE) if absolute else tuple(notes))
 
 
