@@ -82,7 +82,7 @@ def test_a_campaign_of_a_real_board_becomes_a_fleet(capsys: pytest.CaptureFixtur
     measured = "{measured: {case: infer tinylm-small torch bf16 batch=16 seq_len=256 fed=True, metric: METRIC}"
     text = SCENARIO.replace("input_token_j: 0.1", f"input_token_j: {measured}}}")
     Path("scenario.yaml").write_text(text.replace("METRIC", "gpu_energy_per_token_j"))
-    with unpacked(ROOT / "campaigns/gcbench-infer.zip") as campaign:
+    with unpacked(ROOT / "campaigns/gcbench-infer.tar.zst") as campaign:
         assert main(["project", str(campaign), "scenario.yaml"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "measured: gpu_energy_per_token_j of infer tinylm-small torch bf16 batch=16 seq_len=256 fed=True" in said

@@ -24,7 +24,7 @@ def test_the_committed_pages_are_what_the_archives_say(pages: dict[str, str]) ->
 
 
 def test_every_archive_is_in_the_index_and_every_paper_that_it_repeats_has_a_page(pages: dict[str, str]) -> None:
-    for archive in (ROOT / "campaigns").glob("*.zip"):
+    for archive in (ROOT / "campaigns").glob("*.tar.zst"):
         (row,) = (line for line in pages["README.md"].splitlines() if f"/campaigns/{archive.name})" in line)
         assert any(f"pybench replay campaigns/{archive.name}" in page for page in pages.values()) or "| none |" in row
     linked = {paper.page for paper in PAPERS if f"[page]({paper.page})" in pages["README.md"]}
