@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pybench.errors import PybenchError
 
@@ -40,6 +40,7 @@ class Processes:
         """`count`: of processes in all; with 1 nothing is started."""
         self._count = count
         self._children: list[subprocess.Popen[bytes]] = []
+        self._then: tuple[str, ...] = ()
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """`function` of each task, in the order of the tasks.
@@ -54,7 +55,8 @@ class Processes:
         try:
             if len(tasks) > 1:
                 self._start(min(self._count, len(tasks)) - 1)
-            return Begun(function, tasks, self._children, self.close)
+            then, self._then = self._then, ()
+            return Begun(function, tasks, self._children, self.close, then)
         except BaseException:  # of a user who interrupts, too
             self.close()
             raise
@@ -64,9 +66,11 @@ class Processes:
         this one has something else to do. What cannot be imported is told by the task that needs it."""
         self._start(self._count - 1)
         for child in self._children:
-            assert child.stdin is not None
-            with _explained(child):
-                _send(child.stdin, modules)
+            _give(child, modules)
+
+    def prepare_after(self, *modules: str) -> None:
+        """`prepare`, for when a process finds no more of the tasks that begin next: while this one ends its own."""
+        self._then = modules
 
     def close(self) -> None:
         """Ends the processes, whatever they do."""
@@ -87,9 +91,7 @@ class Processes:
             except OSError as error:
                 raise PybenchError(f"cannot start a helper process: {error}", hint=_HINT) from error
             self._children.append(child)
-            assert child.stdin is not None
-            with _explained(child):
-                _send(child.stdin, sys.path)
+            _give(child, sys.path)
 
 
 class _Order(NamedTuple):
@@ -108,13 +110,15 @@ class Begun(Generic[Task, Result]):
         tasks: Sequence[Task],
         children: Sequence[subprocess.Popen[bytes]],
         close: Callable[[], None],
+        then: Sequence[str] = (),
     ) -> None:
+        """`then`: modules that the children import when no task is left."""
         self._function = function
         self._close = close
         self._waiting = deque(enumerate(tasks))
         self._results: dict[int, Result] = {}
         self._failures: list[BaseException] = []
-        state = (function, self._waiting, self._results, self._failures)
+        state = (function, self._waiting, self._results, self._failures, then)
         self._hands = [threading.Thread(target=_hand_over, args=(child, *state), daemon=True) for child in children]
         for hand in self._hands:
             hand.start()
@@ -198,8 +202,9 @@ def _hand_over(
     waiting: deque[tuple[int, Any]],
     results: dict[int, Any],
     failures: list[BaseException],
+    then: Sequence[str],
 ) -> None:
-    """Gives tasks to one child, one after another, until there are none."""
+    """Gives tasks to one child, one after another, until there are none, and then modules to import."""
     told: Callable[[Any], Any] | None = function
     with contextlib.suppress(IndexError):
         while not failures:
@@ -214,15 +219,18 @@ def _hand_over(
                 failures.append(found)
                 return
             results[number] = found
+    if then and not failures:
+        try:
+            _give(child, then)
+        except PybenchError as error:
+            failures.append(error)
 
 
 def _ask(child: subprocess.Popen[bytes], order: _Order) -> tuple[bool, Any]:
-    to_child, from_child = child.stdin, child.stdout
-    assert to_child is not None
-    assert from_child is not None
+    _give(child, order)
+    assert child.stdout is not None
     with _explained(child):
-        _send(to_child, order)
-        answer: tuple[bool, Any] = pickle.load(from_child)
+        answer: tuple[bool, Any] = pickle.load(child.stdout)
     return answer
 
 
@@ -245,9 +253,12 @@ def _end_of(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
-def _send(pipe: IO[bytes], order: object) -> None:
-    pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
-    pipe.flush()
+def _give(child: subprocess.Popen[bytes], order: object) -> None:
+    pipe = child.stdin
+    assert pipe is not None
+    with _explained(child):
+        pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
+        pipe.flush()
 
 
 def usable_cpus(root: Path = Path("/")) -> float:

@@ -27,7 +27,7 @@ from pybench.dataset.coverage import measure
 from pybench.processes import Begun, Processes
 from pybench.projection import Projection
 from pybench.report.canvas import Drawing, Picture, draw
-from pybench.report.page import render_page
+from pybench.report.page import Page
 from pybench.report.sections import build_sections
 from pybench.report.sections.elements import Element, Material
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
@@ -37,7 +37,6 @@ __all__ = ["write_report"]
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
-_IMPORTED_SLOWLY = ("scipy.stats", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
@@ -59,7 +58,6 @@ def write_report(
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     processes = processes or Processes(1)
-    processes.prepare(*_IMPORTED_SLOWLY)
     material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
     sections = build_sections(material)
     elements = [element for section in sections for element in section.elements]
@@ -68,12 +66,14 @@ def write_report(
     _make_folders(target)
     with no_collection():
         written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
+        page = Page(material, sections)
+        page.begin()
     _take_figures(elements, begun.finish())
-    processes.close()  # their memory is not needed together with that of the page
+    processes.close()
     for shown in (shown for element in elements for shown in element.pictures):
         written += _write_figure(shown, target / FIGURES)
     with no_collection():
-        _write(target / INDEX, render_page(material, sections).encode())
+        _write(target / INDEX, page.text().encode())
     for path in set(before) - set(written):
         path.unlink(missing_ok=True)
     return target / INDEX
