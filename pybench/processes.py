@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from pybench.collector import no_collection
 from pybench.errors import PybenchError
 
 Task = TypeVar("Task")
@@ -161,7 +162,8 @@ def serve() -> None:
         sys.path[:] = pickle.load(tasks)
         function: Callable[[Any], Any] = repr
         while True:
-            order = pickle.load(tasks)
+            with no_collection():  # a task has no cycles, and may be of many objects
+                order = pickle.load(tasks)
             if not isinstance(order, _Order):
                 _import(order)
                 continue
