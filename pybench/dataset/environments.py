@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-
 _PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
 _KEPT_OBJECTS = 64  # versions of packages, say, which nearly all runs share; clocks, which no two share, are let go
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from pybench.projection import Projection
 from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.page import Page
 from pybench.report.sections import build_sections
-from pybench.report.sections.elements import Element, Material
+from pybench.report.sections.elements import BuiltSection, Element, Material
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
@@ -59,9 +59,9 @@ def write_report(
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     processes = processes or Processes(1)
     material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
-    sections = build_sections(material)
+    begun = processes.open(partial(draw, pdf=pdf))
+    sections = list(_begun_sections(material, begun))
     elements = [element for section in sections for element in section.elements]
-    begun = _begin_figures(elements, processes, pdf=pdf)
     before = _linked_files(target / INDEX)
     _make_folders(target)
     with no_collection():
@@ -79,14 +79,15 @@ def write_report(
     return target / INDEX
 
 
-def _begin_figures(elements: Sequence[Element], processes: Processes, *, pdf: bool) -> Begun[Drawing, Picture]:
-    """Backwards: the figures with a row for each case come last and take longest."""
-    drawings = [drawing for element in elements for drawing in element.drawings]
-    return processes.begin(partial(draw, pdf=pdf), drawings[::-1])
+def _begun_sections(material: Material, begun: Begun[Drawing, Picture]) -> Iterator[BuiltSection]:
+    """The sections, whose figures others draw while the next one is built."""
+    for section in build_sections(material):
+        begun.add([drawing for element in section.elements for drawing in element.drawings])
+        yield section
 
 
-def _take_figures(elements: Sequence[Element], backwards: Sequence[Picture]) -> None:
-    drawn = iter(backwards[::-1])
+def _take_figures(elements: Sequence[Element], pictures: Sequence[Picture]) -> None:
+    drawn = iter(pictures)
     for element in elements:
         element.take(list(islice(drawn, len(element.drawings))))
 
