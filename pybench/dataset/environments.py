@@ -42,7 +42,7 @@ class EnvironmentFacts(dict[str, Counter[str]]):
                 self._repeat(marshal.loads(text), prefix, times)
         self._again = {}
 
-    def _comes_again(self, prefix: str, found: Mapping[str, Any]) -> bool:
+    def _comes_again(self, prefix: str, found: dict[str, Any]) -> bool:
         key = prefix, marshal.dumps(found, _PLAIN)
         if key in self._again:
             self._again[key] += 1
