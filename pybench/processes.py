@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from pybench.collector import no_collection
 from pybench.errors import PybenchError
 
 Task = TypeVar("Task")
@@ -40,6 +41,8 @@ class Processes:
         """`count`: of processes in all; with 1 nothing is started."""
         self._count = count
         self._children: list[subprocess.Popen[bytes]] = []
+        self._then: tuple[str, ...] = ()
+        self._begun: Begun[Any, Any] | None = None
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """`function` of each task, in the order of the tasks.
@@ -51,10 +54,21 @@ class Processes:
     def begin(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Begun[Task, Result]:
         """`map`, whose tasks the other processes begin while this one has something else to do. To be finished before
         other tasks begin."""
+        begun = self._begin(function, min(self._count, len(tasks)))
+        begun.add(tasks)
+        begun.end()
+        return begun
+
+    def open(self, function: Callable[[Task], Result]) -> Begun[Task, Result]:
+        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished."""
+        return self._begin(function, self._count)
+
+    def _begin(self, function: Callable[[Task], Result], count: int) -> Begun[Task, Result]:
         try:
-            if len(tasks) > 1:
-                self._start(min(self._count, len(tasks)) - 1)
-            return Begun(function, tasks, self._children, self.close)
+            self._start(count - 1)
+            then, self._then = self._then, ()
+            self._begun = Begun(function, self._children, self.close, then)
+            return self._begun
         except BaseException:  # of a user who interrupts, too
             self.close()
             raise
@@ -64,12 +78,16 @@ class Processes:
         this one has something else to do. What cannot be imported is told by the task that needs it."""
         self._start(self._count - 1)
         for child in self._children:
-            assert child.stdin is not None
-            with _explained(child):
-                _send(child.stdin, modules)
+            _give(child, modules)
+
+    def prepare_after(self, *modules: str) -> None:
+        """`prepare`, for when a process finds no more of the tasks that begin next: while this one ends its own."""
+        self._then = modules
 
     def close(self) -> None:
         """Ends the processes, whatever they do."""
+        if self._begun is not None:
+            self._begun.end()
         for child in self._children:
             child.kill()
             for pipe in (child.stdin, child.stdout):
@@ -87,9 +105,7 @@ class Processes:
             except OSError as error:
                 raise PybenchError(f"cannot start a helper process: {error}", hint=_HINT) from error
             self._children.append(child)
-            assert child.stdin is not None
-            with _explained(child):
-                _send(child.stdin, sys.path)
+            _give(child, sys.path)
 
 
 class _Order(NamedTuple):
@@ -100,33 +116,39 @@ class _Order(NamedTuple):
 
 
 class Begun(Generic[Task, Result]):
-    """Tasks that other processes are at."""
+    """Tasks that other processes are at. More can come until `end`."""
 
     def __init__(
         self,
         function: Callable[[Task], Result],
-        tasks: Sequence[Task],
         children: Sequence[subprocess.Popen[bytes]],
         close: Callable[[], None],
+        then: Sequence[str],
     ) -> None:
+        """`then`: modules that the children import when no task is left."""
         self._function = function
         self._close = close
-        self._waiting = deque(enumerate(tasks))
+        self._tasks: _Tasks[Task] = _Tasks()
         self._results: dict[int, Result] = {}
         self._failures: list[BaseException] = []
-        state = (function, self._waiting, self._results, self._failures)
+        state = (function, self._tasks, self._results, self._failures, then)
         self._hands = [threading.Thread(target=_hand_over, args=(child, *state), daemon=True) for child in children]
         for hand in self._hands:
             hand.start()
 
+    def add(self, tasks: Sequence[Task]) -> None:
+        self._tasks.add(tasks)
+
+    def end(self) -> None:
+        """No more tasks come."""
+        self._tasks.end()
+
     def finish(self) -> list[Result]:
         """Helps with what is left, and returns all results. Raises as `Processes.map` does."""
         try:
-            while self._waiting and not self._failures:
-                try:
-                    number, task = self._waiting.popleft()
-                except IndexError:  # a child took the last one
-                    break
+            self.end()
+            while not self._failures and (taken := self._tasks.take()) is not None:
+                number, task = taken
                 self._results[number] = self._function(task)
             for hand in self._hands:
                 hand.join()
@@ -136,6 +158,33 @@ class Begun(Generic[Task, Result]):
         except BaseException:  # of a user who interrupts, too
             self._close()  # children may be at tasks that nobody waits for
             raise
+
+
+class _Tasks(Generic[Task]):
+    """Numbered tasks for several threads, each of which takes one whenever it has done one."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, Task]] = deque()
+        self._count = 0
+        self._are_all = False
+        self._changed = threading.Condition()
+
+    def add(self, tasks: Sequence[Task]) -> None:
+        with self._changed:
+            self._waiting.extend(enumerate(tasks, start=self._count))
+            self._count += len(tasks)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        with self._changed:
+            self._are_all = True
+            self._changed.notify_all()
+
+    def take(self) -> tuple[int, Task] | None:
+        """Waits for a task; None: no more comes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._are_all)
+            return self._waiting.popleft() if self._waiting else None
 
 
 @contextmanager
@@ -157,7 +206,8 @@ def serve() -> None:
         sys.path[:] = pickle.load(tasks)
         function: Callable[[Any], Any] = repr
         while True:
-            order = pickle.load(tasks)
+            with no_collection():  # a task has no cycles, and may be of many objects
+                order = pickle.load(tasks)
             if not isinstance(order, _Order):
                 _import(order)
                 continue
@@ -195,34 +245,33 @@ def _pickled(value: object) -> bytes:
 def _hand_over(
     child: subprocess.Popen[bytes],
     function: Callable[[Any], Any],
-    waiting: deque[tuple[int, Any]],
+    tasks: _Tasks[Any],
     results: dict[int, Any],
     failures: list[BaseException],
+    then: Sequence[str],
 ) -> None:
-    """Gives tasks to one child, one after another, until there are none."""
+    """Gives tasks to one child, one after another, until there are none, and then modules to import."""
     told: Callable[[Any], Any] | None = function
-    with contextlib.suppress(IndexError):
-        while not failures:
-            number, task = waiting.popleft()
-            try:
-                is_found, found = _ask(child, _Order(told, task))
-                told = None
-            except Exception as error:
-                failures.append(error)
-                return
+    try:
+        while not failures and (taken := tasks.take()) is not None:
+            number, task = taken
+            is_found, found = _ask(child, _Order(told, task))
+            told = None
             if not is_found:
                 failures.append(found)
                 return
             results[number] = found
+        if then and not failures:
+            _give(child, then)
+    except Exception as error:
+        failures.append(error)
 
 
 def _ask(child: subprocess.Popen[bytes], order: _Order) -> tuple[bool, Any]:
-    to_child, from_child = child.stdin, child.stdout
-    assert to_child is not None
-    assert from_child is not None
+    _give(child, order)
+    assert child.stdout is not None
     with _explained(child):
-        _send(to_child, order)
-        answer: tuple[bool, Any] = pickle.load(from_child)
+        answer: tuple[bool, Any] = pickle.load(child.stdout)
     return answer
 
 
@@ -245,9 +294,12 @@ def _end_of(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
-def _send(pipe: IO[bytes], order: object) -> None:
-    pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
-    pipe.flush()
+def _give(child: subprocess.Popen[bytes], order: object) -> None:
+    pipe = child.stdin
+    assert pipe is not None
+    with _explained(child):
+        pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
+        pipe.flush()
 
 
 def usable_cpus(root: Path = Path("/")) -> float:

@@ -238,6 +238,52 @@ def test_other_processes_import_what_they_are_prepared_for_and_what_cannot_be_is
         processes.close()
 
 
+def test_other_processes_import_what_comes_after_tasks_when_none_is_left() -> None:
+    module = "xml.dom.expatbuilder"
+    assert module not in sys.modules
+    processes = Processes(2)
+    try:
+        processes.prepare_after(module)
+        assert not any(processes.map(is_imported, [module] * 4))
+        assert set(processes.map(is_imported, [module] * 4)) == {True, False}
+    finally:
+        processes.close()
+
+
+def test_tasks_that_come_later_are_begun_before_all_are_known() -> None:
+    processes = Processes(2)
+    try:
+        begun = processes.open(own_number)
+        begun.add([0.0])
+        wait_for(lambda: bool(begun._results))
+        begun.add([0.2] * 4)
+        first, *later = begun.finish()
+        assert first != os.getpid()
+        assert set(later) == {first, os.getpid()}
+        assert processes.open(own_number).finish() == []
+    finally:
+        processes.close()
+
+
+def test_a_failure_before_all_tasks_are_known_is_raised_at_the_end() -> None:
+    processes = Processes(2)
+    begun = processes.open(refuse)
+    begun.add(["run.json"])
+    wait_for(lambda: bool(begun._failures))
+    begun.add(["case.json"])
+    with pytest.raises(CorruptError, match=r"run\.json is broken"):
+        begun.finish()
+
+
+def test_whoever_closes_leaves_no_thread_that_waits_for_tasks() -> None:
+    processes = Processes(2)
+    begun = processes.open(own_number)
+    processes.close()
+    for hand in begun._hands:
+        hand.join(timeout=10)
+        assert not hand.is_alive()
+
+
 class Counted:
     """How often a function was read from a pickle, for its tasks to tell."""
 

@@ -65,20 +65,24 @@ def read_folder(folder: Path) -> FolderContent:
     found: dict[str, str] = {}
     statuses: dict[str, os.stat_result] = {}
     small: dict[str, bytes] = {}
-    for name, entry in entries_of(folder):
-        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            status = statuses[name] = os.fstat(descriptor)
-            content = os.read(descriptor, min(status.st_size, _KEPT_BYTES) + 1)
-            digest = hashlib.sha256(content)
-            if len(content) == status.st_size <= _KEPT_BYTES:
-                small[name] = content
-            else:
-                while content := os.read(descriptor, _KEPT_BYTES):
-                    digest.update(content)
-        finally:
-            os.close(descriptor)
-        found[name] = digest.hexdigest()
+    below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the way from the root is walked once
+    try:
+        for name, _ in entries_of(folder):
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=below)
+            try:
+                status = statuses[name] = os.fstat(descriptor)
+                content = os.read(descriptor, min(status.st_size, _KEPT_BYTES) + 1)
+                digest = hashlib.sha256(content)
+                if len(content) == status.st_size <= _KEPT_BYTES:
+                    small[name] = content
+                else:
+                    while content := os.read(descriptor, _KEPT_BYTES):
+                        digest.update(content)
+            finally:
+                os.close(descriptor)
+            found[name] = digest.hexdigest()
+    finally:
+        os.close(below)
     return FolderContent(found, statuses, small)
 
 
@@ -138,7 +142,7 @@ def check(folder: Path) -> bool:
     try:
         return is_as_listed(folder, read_folder(folder))
     except OSError as error:
-        raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
+        raise CorruptError(f"{folder / (error.filename or '')} cannot be read: {error.strerror}") from error
 
 
 def is_as_listed(folder: Path, content: FolderContent) -> bool:

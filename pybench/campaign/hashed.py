@@ -73,7 +73,7 @@ class HashedRuns:
             content = digests.read_folder(folder)
             is_guarded = digests.is_as_listed(folder, content)
         except OSError as error:
-            raise CorruptError(f"{error.filename or folder} cannot be read: {error.strerror}") from error
+            raise CorruptError(f"{folder / (error.filename or '')} cannot be read: {error.strerror}") from error
         state, changed_s = _state(content.statuses)
         if is_guarded and began_s - changed_s >= RECENT_S:
             self._seen[name] = state

@@ -22,7 +22,7 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print_json({**analysis.as_json(), "coverage": coverage.as_json()})
         return
-    sections = build_sections(Material(dataset, analysis, coverage, "runs"), printed=True)
+    sections = list(build_sections(Material(dataset, analysis, coverage, "runs"), printed=True))
     print(f"{analysis.name}\n")
     for section in sections:
         lines = [line for element in section.elements for line in element.lines]

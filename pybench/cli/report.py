@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pybench.dataset import Dataset
     from pybench.projection import Projection
 
+_IMPORTED_SLOWLY = ("scipy.stats", "pybench.report", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
+
 
 def report(
     directory: DirectoryArgument,
@@ -44,11 +46,13 @@ def report(
 
     with all_cores() as processes:
         processes.prepare("pybench.dataset.run_tables")
+        processes.prepare_after(*_IMPORTED_SLOWLY)
         from pybench.dataset import load
-        from pybench.report import write_report
 
         dataset = load(directory, processes=processes)
         gc.freeze()  # it stays until the end: nobody needs to look through it for cycles
+        from pybench.report import write_report  # after the runs: the others were idle while this one imports
+
         projection = None if scenario is None else _projection(scenario, dataset)
         print(write_report(dataset, out, projection=projection, processes=processes, pdf=pdf))
     if record is not None:

@@ -6,25 +6,61 @@ Only the counts stay: the environments of 10,000 runs differ in clocks and load,
 
 from __future__ import annotations
 
+import marshal
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+
+_PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
+_KEPT_OBJECTS = 64  # versions of packages, say, which nearly all runs share; clocks, which no two share, are let go
 
 
 class EnvironmentFacts(dict[str, Counter[str]]):
     """Fact -> value as a text -> how many runs state it, in the order in which the facts were first stated.
 
     A fact of an object in an environment is named `object.fact`. A fact that a run does not know is not counted, and
-    neither is a clock's reading, which is another in each run.
+    neither is a clock's reading, which is another in each run. To be finished when all runs were added.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._again: dict[tuple[str, bytes], int] = {}
+        """(prefix, object as bytes) -> how often that object came again, and was not counted yet."""
 
     def add(self, environment: Mapping[str, Any], prefix: str = "") -> None:
         """The environment.json of one run."""
         for name, value in environment.items():
+            if not isinstance(value, dict):
+                self._count(prefix, name, value, 1)
+            elif not self._comes_again(below := f"{prefix}{name}.", value):
+                self.add(value, below)
+
+    def finish(self) -> None:
+        """Counts the objects that came again."""
+        for (prefix, text), times in self._again.items():
+            if times:
+                self._repeat(marshal.loads(text), prefix, times)
+        self._again = {}
+
+    def _comes_again(self, prefix: str, found: dict[str, Any]) -> bool:
+        key = prefix, marshal.dumps(found, _PLAIN)
+        if key in self._again:
+            self._again[key] += 1
+            return True
+        if len(self._again) < _KEPT_OBJECTS:
+            self._again[key] = 0
+        return False
+
+    def _repeat(self, facts: Mapping[str, Any], prefix: str, times: int) -> None:
+        for name, value in facts.items():
             if isinstance(value, dict):
-                self.add(value, f"{prefix}{name}.")
-            elif value is not None and not name.endswith("_ns"):
-                self._counts(f"{prefix}{name}")[_text_of(value)] += 1
+                self._repeat(value, f"{prefix}{name}.", times)
+            else:
+                self._count(prefix, name, value, times)
+
+    def _count(self, prefix: str, name: str, value: object, times: int) -> None:
+        if value is not None and not name.endswith("_ns"):
+            self._counts(f"{prefix}{name}")[_text_of(value)] += times
 
     def extend(self, other: EnvironmentFacts) -> None:
         for name, counts in other.items():

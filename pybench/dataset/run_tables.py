@@ -164,6 +164,7 @@ class RunTables:
                 pl.DataFrame([pl.Series(name, column, kind, strict=False) for (name, kind), column in named])
             )
         self._metric_rows, self._shared = [], {}
+        self.environments.finish()
         return self
 
     def extend(self, other: RunTables) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,9 +27,9 @@ from pybench.dataset.coverage import measure
 from pybench.processes import Begun, Processes
 from pybench.projection import Projection
 from pybench.report.canvas import Drawing, Picture, draw
-from pybench.report.page import render_page
+from pybench.report.page import Page
 from pybench.report.sections import build_sections
-from pybench.report.sections.elements import Element, Material
+from pybench.report.sections.elements import BuiltSection, Element, Material
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
@@ -37,7 +37,6 @@ __all__ = ["write_report"]
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
-_IMPORTED_SLOWLY = ("scipy.stats", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
@@ -59,34 +58,36 @@ def write_report(
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     processes = processes or Processes(1)
-    processes.prepare(*_IMPORTED_SLOWLY)
     material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
-    sections = build_sections(material)
+    begun = processes.open(partial(draw, pdf=pdf))
+    sections = list(_begun_sections(material, begun))
     elements = [element for section in sections for element in section.elements]
-    begun = _begin_figures(elements, processes, pdf=pdf)
     before = _linked_files(target / INDEX)
     _make_folders(target)
     with no_collection():
         written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
+        page = Page(material, sections)
+        page.begin()
     _take_figures(elements, begun.finish())
-    processes.close()  # their memory is not needed together with that of the page
+    processes.close()
     for shown in (shown for element in elements for shown in element.pictures):
         written += _write_figure(shown, target / FIGURES)
     with no_collection():
-        _write(target / INDEX, render_page(material, sections).encode())
+        _write(target / INDEX, page.text().encode())
     for path in set(before) - set(written):
         path.unlink(missing_ok=True)
     return target / INDEX
 
 
-def _begin_figures(elements: Sequence[Element], processes: Processes, *, pdf: bool) -> Begun[Drawing, Picture]:
-    """Backwards: the figures with a row for each case come last and take longest."""
-    drawings = [drawing for element in elements for drawing in element.drawings]
-    return processes.begin(partial(draw, pdf=pdf), drawings[::-1])
+def _begun_sections(material: Material, begun: Begun[Drawing, Picture]) -> Iterator[BuiltSection]:
+    """The sections, whose figures others draw while the next one is built."""
+    for section in build_sections(material):
+        begun.add([drawing for element in section.elements for drawing in element.drawings])
+        yield section
 
 
-def _take_figures(elements: Sequence[Element], backwards: Sequence[Picture]) -> None:
-    drawn = iter(backwards[::-1])
+def _take_figures(elements: Sequence[Element], pictures: Sequence[Picture]) -> None:
+    drawn = iter(pictures)
     for element in elements:
         element.take(list(islice(drawn, len(element.drawings))))
 

@@ -30,30 +30,43 @@ if TYPE_CHECKING:
 _STACKED_FROM = 5  # columns with intervals
 
 
-def render_page(material: Material, sections: Sequence[BuiltSection]) -> str:
-    """The whole of index.html."""
-    from markupsafe import Markup
+class Page:
+    """index.html of a campaign, of which whatever has no figure can be made while the figures are drawn."""
 
-    environment = _environment()
-    macros = environment.from_string(_template("elements.html.j2")).module
+    def __init__(self, material: Material, sections: Sequence[BuiltSection]) -> None:
+        self._material, self._sections = material, sections
+        self._environment = _environment()
+        self._macros = self._environment.from_string(_template("elements.html.j2")).module
+        self._made: dict[int, Markup] = {}
+        """By the identity of the element: equal ones are rare, and comparing tables takes long."""
 
-    def render(element: Element) -> Markup:
-        shown: Markup = getattr(macros, type(element).__name__.lower())(element)
+    def begin(self) -> None:
+        """Makes the elements without figures."""
+        elements = (element for section in self._sections for element in section.elements)
+        self._made |= {id(element): self._make(element) for element in elements if not element.drawings}
+
+    def text(self) -> str:
+        """The whole of it."""
+        from markupsafe import Markup
+
+        script = _template("sort.js")
+        return self._environment.from_string(_template("page.html.j2")).render(
+            name=self._material.dataset.plan.name,
+            version=__version__,
+            facts=_facts(self._material.dataset, self._material.analysis),
+            sections=[
+                {"anchor": one.section.anchor, "title": one.section.title, "elements": one.elements}
+                for one in self._sections
+            ],
+            render=lambda element: self._made.get(id(element)) or self._make(element),
+            stylesheet=Markup(_template("style.css")),
+            script=Markup(script),
+            script_hash=_policy_hash(script),
+        )
+
+    def _make(self, element: Element) -> Markup:
+        shown: Markup = getattr(self._macros, type(element).__name__.lower())(element)
         return shown
-
-    script = _template("sort.js")
-    return environment.from_string(_template("page.html.j2")).render(
-        name=material.dataset.plan.name,
-        version=__version__,
-        facts=_facts(material.dataset, material.analysis),
-        sections=[
-            {"anchor": one.section.anchor, "title": one.section.title, "elements": one.elements} for one in sections
-        ],
-        render=render,
-        stylesheet=Markup(_template("style.css")),
-        script=Markup(script),
-        script_hash=_policy_hash(script),
-    )
 
 
 def _environment() -> Environment:

@@ -197,25 +197,30 @@ class ProtocolTests:
 
     def findings(self, units: UnitScores, verdicts: Sequence[Sequence[CaseVerdict]]) -> tuple[ProtocolFinding, ...]:
         """One a protocol. `verdicts`: the house's, one sequence a contrast of the plan."""
+        weighed = [self._weigh(one, units, verdicts) for one in self._protocols]  # while the others still test
         tested = itertools.chain.from_iterable(self._begun.finish())
-        return tuple(self._finding(one, units, verdicts, tested) for one in self._protocols)
+        return tuple(
+            ProtocolFinding(one.protocol, one.contrasts, _with_tests(one.settings, tested), trade_offs)
+            for one, trade_offs in zip(self._protocols, weighed, strict=True)
+        )
 
-    def _finding(
-        self,
-        found: _Comparisons,
-        units: UnitScores,
-        verdicts: Sequence[Sequence[CaseVerdict]],
-        tested: Iterator[tuple[Scenario, ...]],
-    ) -> ProtocolFinding:
-        settings = [ProtocolSetting(one.contrast, one.members, next(tested)) for one in found.settings]
-        trade_offs = tuple(
+    def _weigh(
+        self, found: _Comparisons, units: UnitScores, verdicts: Sequence[Sequence[CaseVerdict]]
+    ) -> tuple[tuple[TradeOff, ...], ...]:
+        return tuple(
             weigh(found.protocol, self._cases, self._measurements, units, contrast, judged, found.comparability)
             if found.protocol.accept
             else ()
             for contrast, judged in zip(found.contrasts, verdicts or [()] * len(found.contrasts), strict=True)
         )
-        kept = _adjusted([setting for setting in settings if setting.scenarios])
-        return ProtocolFinding(found.protocol, found.contrasts, kept, trade_offs)
+
+
+def _with_tests(
+    settings: Sequence[_SettingToTest], tested: Iterator[tuple[Scenario, ...]]
+) -> tuple[ProtocolSetting, ...]:
+    """Those settings that have a scenario."""
+    found = [ProtocolSetting(one.contrast, one.members, next(tested)) for one in settings]
+    return _adjusted([setting for setting in found if setting.scenarios])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The module, or the folder where one file is too small, defines `SECTION`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 
 from pybench.report.sections.elements import BuiltSection, Material, Section
@@ -34,8 +35,10 @@ ORDER = (
 )
 
 
-def build_sections(material: Material, *, printed: bool = False) -> list[BuiltSection]:
-    """Every section that has something to show; `printed`: only those that a terminal shows."""
+def build_sections(material: Material, *, printed: bool = False) -> Iterator[BuiltSection]:
+    """Every section that has something to show, each when it is asked for; `printed`: only those that a terminal
+    shows."""
     listed: list[Section] = [import_module(f"{__name__}.{name}").SECTION for name in ORDER]
-    built = [BuiltSection(section, section.build(material)) for section in listed if section.is_printed or not printed]
-    return [one for one in built if one.elements]
+    for section in listed:
+        if (section.is_printed or not printed) and (elements := section.build(material)):
+            yield BuiltSection(section, elements)
