@@ -32,7 +32,7 @@ from pybench.catalogue.refusals import (
     refuse_training,
     refuse_transfers,
 )
-from pybench.catalogue.runtimes import RUNTIMES
+from pybench.catalogue.runtimes import DEVICES, RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
 
@@ -276,7 +276,7 @@ def _settings(case: Case, facts: Facts) -> None:
 def _board_uuid(case: Case, facts: Facts) -> str | None:
     """The board that the case would run on: the one named, or the first that its engine sees; None: it runs on none."""
     if case.workload_row.names_board:
-        return None if case.device in ("auto", "cpu", "cuda") else case.device
+        return None if case.device in DEVICES else case.device
     gpus = _gpus_allowed(case, facts)
     if not gpus or not _uses_devices(case):
         return None

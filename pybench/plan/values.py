@@ -15,6 +15,7 @@ from typing import Any
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.heads import rates_of
+from pybench.catalogue.runtimes import DEVICES
 from pybench.catalogue.zoo import as_file, is_named
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
@@ -23,7 +24,7 @@ Value = str | int | float | bool | None  # of a factor, canonical
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 
 _CPUS = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
-_DEVICE = re.compile(r"auto|cpu|cuda|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DEVICE = re.compile("|".join(DEVICES) + r"|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AS_SIZES = "as in {image: {height: 224}}, or image.height=224"
 _TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
@@ -197,9 +198,9 @@ def _rates(factor: Factor, value: Any) -> str:
 def _device(factor: Factor, value: Any) -> str:
     if isinstance(value, str) and _DEVICE.fullmatch(value):
         return value
-    hint = "write cuda" if value == "gpu" else nearest(value, ("auto", "cpu", "cuda"))
+    hint = "write cuda" if value == "gpu" else nearest(value, DEVICES)
     raise ValueProblem(
-        f"`{factor.name}` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}",
+        f"`{factor.name}` takes {', '.join(DEVICES)} or a GPU's UUID (GPU-...); not {describe(value)}",
         hint or "`nvidia-smi -L` lists the UUIDs",
     )
 
