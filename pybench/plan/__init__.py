@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
@@ -38,6 +37,7 @@ from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
 from pybench.plan.shape import PlanShape, read_shape
+from pybench.plan.values import Json
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
@@ -133,7 +133,7 @@ def expand(plan: Plan) -> tuple[Case, ...]:
     return plan.cases
 
 
-def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
+def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
     """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
     return {
