@@ -17,9 +17,17 @@ from pybench.catalogue.validities import ValidityKind
 
 Better = Literal["lower", "higher", "none"]
 Group = Literal[
-    "time", "heads", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
-    "energy of the module", "accuracy", "training",
-]  # fmt: skip
+    "time",
+    "heads",
+    "kernels",
+    "memory and size",
+    "energy of the GPU",
+    "energy of the CPU",
+    "energy of both",
+    "energy of the module",
+    "accuracy",
+    "training",
+]
 Amount = Literal["sample", "token", "input_token", "output_token", "gb"]
 
 GPU: Group = "energy of the GPU"
@@ -117,23 +125,44 @@ def _of_head(number: int) -> tuple[Metric, ...]:
     begin = "the arrival of a frame, or the begin of its iteration,"
     return (
         Metric(
-            name=f"{name}_rate_per_s", group="heads", unit="1/s", better="higher", label=f"{label}: rate",
-            meaning=f"runs of head {number} that ended in a second of the timing window", rests_on="timing",
+            name=f"{name}_rate_per_s",
+            group="heads",
+            unit="1/s",
+            better="higher",
+            label=f"{label}: rate",
+            meaning=f"runs of head {number} that ended in a second of the timing window",
+            rests_on="timing",
         ),
         Metric(
-            name=f"{name}_latency_p50_ms", group="heads", unit="ms", better="lower", label=f"{label}: p50 latency",
-            meaning=f"median time from {begin} to the end of head {number}", rests_on="timing",
+            name=f"{name}_latency_p50_ms",
+            group="heads",
+            unit="ms",
+            better="lower",
+            label=f"{label}: p50 latency",
+            meaning=f"median time from {begin} to the end of head {number}",
+            rests_on="timing",
         ),
         Metric(
-            name=f"{name}_latency_p99_ms", group="heads", unit="ms", better="lower", label=f"{label}: p99 latency",
-            meaning=f"99th percentile of the time from {begin} to the end of head {number}", rests_on="timing",
+            name=f"{name}_latency_p99_ms",
+            group="heads",
+            unit="ms",
+            better="lower",
+            label=f"{label}: p99 latency",
+            meaning=f"99th percentile of the time from {begin} to the end of head {number}",
+            rests_on="timing",
         ),
         Metric(
-            name=f"{name}_deadline_miss_ratio", group="heads", unit="1", better="lower", label=f"{label}: misses",
+            name=f"{name}_deadline_miss_ratio",
+            group="heads",
+            unit="1",
+            better="lower",
+            label=f"{label}: misses",
             meaning=f"share of runs of head {number} that ended more than one period of its rate after the arrival",
-            rests_on="timing", scale="difference", is_share=True,
+            rests_on="timing",
+            scale="difference",
+            is_share=True,
         ),
-    )  # fmt: skip
+    )
 
 
 _ROWS = (

@@ -42,8 +42,17 @@ SEARCHED_BY = "10"  # major version of TensorRT; modelopt 0.47.0 asks for `EXPLI
 def unsupported(case: Case, facts: Facts) -> UnsupportedError | None:
     """None when the case can run here, else why not and what to do."""
     rules = (
-        _plugins, _packages, _runtime, _training, _provider, _device, _precision, _search, _transfer, _settings,
-    )  # fmt: skip
+        _plugins,
+        _packages,
+        _runtime,
+        _training,
+        _provider,
+        _device,
+        _precision,
+        _search,
+        _transfer,
+        _settings,
+    )
     for rule in rules:
         try:
             rule(case, facts)

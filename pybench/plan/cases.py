@@ -187,9 +187,10 @@ class CaseBuilder:
             return
         place = "new_tokens" if "new_tokens" in settings else "seq_len"
         self._say(
-            settings[place].path, f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
+            settings[place].path,
+            f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
             f"use new_tokens of at most {longest - read}" if longest - read > 1 else "use a shorter seq_len",
-        )  # fmt: skip
+        )
 
     def _check_size(self, settings: dict[str, Setting], measured: Workload, row: Model) -> None:
         """Whether the model can be built for the images, and the images can have that size."""

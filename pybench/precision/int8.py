@@ -105,12 +105,18 @@ def quantise(
             kept = _surviving(network, graph, excluded)
             multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
             quantize_static(
-                prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=by_channel,
-                activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
-                calibrate_method=CalibrationMethod[METHODS[method]], nodes_to_exclude=kept,
+                prepared,
+                destination,
+                _Feeds(feeds),
+                quant_format=QuantFormat.QDQ,
+                per_channel=by_channel,
+                activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8,
+                weight_type=QuantType.QInt8,
+                calibrate_method=CalibrationMethod[METHODS[method]],
+                nodes_to_exclude=kept,
                 # Stride 1: a batch's activations are dropped before the next one runs.
                 extra_options=options,
-            )  # fmt: skip
+            )
     except _REFUSALS as error:
         text = " ".join(str(error).split())[:200]
         if text == "scale issue":  # onnxruntime's words for a range that is NaN
@@ -144,9 +150,13 @@ def quantise_at_run(
         network.save(plain, {})
         try:
             quantize_dynamic(
-                plain, destination, op_types_to_quantize=["MatMul"], per_channel=by_channel,
-                weight_type=QuantType.QInt8, nodes_to_exclude=sorted(excluded),
-            )  # fmt: skip
+                plain,
+                destination,
+                op_types_to_quantize=["MatMul"],
+                per_channel=by_channel,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=sorted(excluded),
+            )
         except _REFUSALS as error:
             text = " ".join(str(error).split())[:200]
             raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="run it in fp32") from error
