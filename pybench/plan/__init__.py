@@ -101,12 +101,7 @@ def load_plan(
         problems += made.problems
     cases = made.cases
     if shaped.plan is not None and not problems:
-        contrasts = contrasts_of(shaped.plan)
-        if overrides:
-            contrasts = with_matched_references(contrasts, cases)
-        problems += check_contrasts(contrasts, cases, root, catalogue)
-        problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
-        problems += [] if overrides else check_curves(shaped.plan.curves, contrasts, cases, root)
+        contrasts, problems = _compared(shaped.plan, cases, builder, is_overridden=bool(overrides))
     if problems or shaped.plan is None:
         raise PlanError(str(path), list(dict.fromkeys(problems)), hint=_hint_of(found))
     found.refuse_names(name for case in cases for name in _row_names(case))
@@ -234,6 +229,22 @@ def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], so
     if sound and not made.problems:
         made.problems += builder.unused_defaults()
     return made
+
+
+def _compared(
+    plan: PlanShape, cases: Sequence[Case], builder: CaseBuilder, *, is_overridden: bool
+) -> tuple[tuple[Contrast, ...], list[Problem]]:
+    """What a plan compares, and what is wrong with that. An override may take away what the plan refers to."""
+    root = builder.root
+    contrasts = contrasts_of(plan)
+    if is_overridden:
+        contrasts = with_matched_references(contrasts, cases)
+    problems = [
+        *check_contrasts(contrasts, cases, root, builder.catalogue),
+        *check_protocols(plan.protocol, contrasts, cases, root),
+        *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root)),
+    ]
+    return contrasts, problems
 
 
 def _hint_of(found: Installed) -> str | None:
