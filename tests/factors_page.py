@@ -14,7 +14,8 @@ from pybench.case.factors import FACTORS
 from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.tasks import TASKS
 from pybench.catalogue.workloads import WORKLOADS, FactorGroup
-from pybench.plan.values import PSEUDO_FACTORS, describe
+from pybench.document.keys import described
+from pybench.plan.values import PSEUDO_FACTORS
 
 LONGEST_LINE = 180  # characters
 VALUES_A_LINE = 8
@@ -123,7 +124,7 @@ def _values(factor: Factor) -> str:
 def _default(factor: Factor) -> str:
     if factor.name in PSEUDO_FACTORS or (factor.default is None and not factor.absent):
         return "none"
-    return f"`{describe(factor.default)}`".replace("'", "")
+    return f"`{described(factor.default)}`".replace("'", "")
 
 
 if __name__ == "__main__":

@@ -76,20 +76,3 @@ def test_rooms_are_drawn_from_below() -> None:
     order = list(drawn())
     for room, imports in drawn().items():
         assert [each for each in sorted(imports) if order.index(each) > order.index(room)] == [], room
-
-
-def test_only_plans_and_commands_look_for_plug_ins() -> None:
-    """A worker and a reader take the rows that a campaign stores (`pybench.catalogue.installed`)."""
-    looking = {
-        _room(path)
-        for path in PACKAGE.rglob("*.py")
-        for node in _running(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import | ast.ImportFrom) and "catalogue.installed" in _spelled(node)
-    }
-    assert looking == {"cli", "plan"}
-
-
-def _spelled(node: ast.Import | ast.ImportFrom) -> str:
-    """The dotted names that an import names."""
-    module = node.module if isinstance(node, ast.ImportFrom) else None
-    return " ".join(".".join(filter(None, (module, alias.name))) for alias in node.names)

@@ -9,115 +9,112 @@ given twice, with a leading underscore or without.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
 
-from pybench.catalogue.models import MODELS
-from pybench.catalogue.runtimes import RUNTIMES
-from pybench.catalogue.workloads import WORKLOADS
+import pytest
 
-PACKAGE = Path(__file__).parents[1] / "pybench"
-KINDS = {
-    "workload": set(WORKLOADS),
-    "runtime": set(RUNTIMES),
-    "model": set(MODELS),
-    "provider": {backend.name for runtime in RUNTIMES.values() for backend in runtime.backends},
-}
+from tests.support.names import PACKAGE, Search, comparisons, constants_of, places, sources, tables, tree_of
+
 MOST = 6  # comparisons, and tables
 
 _OPTIONS = "onnxruntime's own options: each provider has other ones, and no other file knows them"
-_AUDIT = "onnxruntime's own audit: each provider tells in another way what it executed"
+_FACTS = "facts of a machine: these are packages, some of which have the name of their runtime"
 
-# "file: line of code" -> why it stays
-COMPARISONS = {
-    "providers.py: provider == 'cpu'": _OPTIONS,
-    "providers.py: provider == 'cuda'": _OPTIONS,
-    "audits.py: provider == 'tensorrt'": _AUDIT,
-    "audits.py: provider == 'cuda'": _AUDIT,
+# "file: code" -> why it stays
+COMPARISONS = {"runtimes/providers.py: provider == 'tensorrt'": _OPTIONS}
+TABLES = {
+    "runtimes/providers.py: ('cpu', 'cuda', 'tensorrt')": _OPTIONS,
+    "worker/probe.py: {'machine': _machine, 'cuda': _cuda, ...": _FACTS,
 }
-TABLES = {"providers.py: ('cpu', 'cuda', 'tensorrt')": _OPTIONS}
-
-
-def _own_modules() -> set[Path]:
-    """Files of the things themselves: those that rows name."""
-    named = [row.module for row in (*WORKLOADS.values(), *RUNTIMES.values())]
-    named += [row.build.partition(":")[0] for row in MODELS.values()]
-    return {path for name in named for path in _files(PACKAGE.parent.joinpath(*name.split(".")))}
-
-
-def _files(module: Path) -> list[Path]:
-    return sorted(module.rglob("*.py")) if module.is_dir() else [module.with_suffix(".py")]
-
-
-def _sources() -> list[Path]:
-    own = _own_modules()
-    return [path for path in PACKAGE.rglob("*.py") if path not in own and "catalogue" not in path.parts]
-
-
-def _name_of(node: ast.expr) -> str | None:
-    """The last word of `case.runtime`, `self.case.runtime`, `runtime`."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else None
-
-
-def _texts(node: ast.expr) -> set[str]:
-    return {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
-
-
-def comparisons(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Compare):
-            continue
-        sides = [node.left, *node.comparators]
-        for kind, names in KINDS.items():
-            if any(_name_of(side) == kind for side in sides) and any(_texts(side) & names for side in sides):
-                yield node
-
-
-def tables(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        items: list[ast.expr | None] = []
-        if isinstance(node, ast.Dict):
-            items = list(node.keys)
-        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            items = list(node.elts)
-        texts = {item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
-        if any(len(texts & names) > 1 and texts <= names for names in KINDS.values()):
-            assert isinstance(node, ast.expr)
-            yield node
-
-
-def _found(find: object) -> dict[str, str]:
-    assert callable(find)
-    places = {}
-    for path in _sources():
-        for node in find(ast.parse(path.read_text(encoding="utf-8"))):
-            places[f"{path.name}: {ast.unparse(node)}"] = f"line {node.lineno}"
-    return places
 
 
 def test_names_are_compared_only_where_a_reason_is_listed() -> None:
-    found = _found(comparisons)
-    assert {place: line for place, line in found.items() if place not in COMPARISONS} == {}
-    assert set(COMPARISONS) <= set(found), "listed, and no longer in the code"
+    assert places(comparisons, sources()) == Counter(COMPARISONS.keys())
     assert len(COMPARISONS) <= MOST
 
 
 def test_names_stand_in_tables_only_where_a_reason_is_listed() -> None:
-    found = _found(tables)
-    assert {place: line for place, line in found.items() if place not in TABLES} == {}
-    assert set(TABLES) <= set(found), "listed, and no longer in the code"
+    assert places(tables, sources()) == Counter(TABLES.keys())
     assert len(TABLES) <= MOST
 
 
-def test_the_search_sees_what_it_looks_for() -> None:
-    tree = ast.parse("x = case.runtime == 'torch'; y = workload in ('train', 'infer'); z = {'torch': 1, 'tensorrt': 2}")
-    assert [ast.unparse(node) for node in comparisons(tree)] == [
+def test_equal_lines_are_counted_file_by_file() -> None:
+    once = ast.parse("x = provider == 'cuda'")
+    twice = ast.parse("x = provider == 'cuda'\ny = provider == 'cuda'")
+    counted = {"audits.py: provider == 'cuda'": 2, "runtimes/audits.py: provider == 'cuda'": 1}
+    assert places(comparisons, {"audits.py": twice, "runtimes/audits.py": once}) == counted
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
         "case.runtime == 'torch'",
+        "'torch' != case.runtime",
         "workload in ('train', 'infer')",
-    ]
-    assert [ast.unparse(node) for node in tables(tree)] == ["{'torch': 1, 'tensorrt': 2}", "('train', 'infer')"]
+        "case.workload not in frozenset({'train'})",
+        "own_provider == 'cuda'",
+        "provider_name == 'cuda'",
+        "case.provider.name == 'cuda'",
+        "row.name == 'tensorrt'",
+        "labels['provider'] == 'cuda'",
+        "labels.get('provider') == 'cuda'",
+        "labels.get('provider', None) == 'cuda'",
+        "getattr(case, 'provider') == 'cuda'",
+        "str(case.provider).lower() == 'cuda'",
+        "(provider := case.provider) == 'cuda'",
+        "(case.provider, threads) == ('cuda', 1)",
+        "pl.col('provider') == 'cuda'",
+        "case.runtime_row is RUNTIMES['torch']",
+        "case.runtime.startswith('torch-')",
+        "case.runtime.removesuffix('-compile')",
+        "'graph' in case.runtime",
+        "case.provider == _GPU",
+        "case.workload in _TRAINING",
+        "case.runtime == NAME",
+    ],
+)
+def test_a_comparison_is_seen(code: str) -> None:
+    constants = "from pybench.runtimes.torch import NAME\n_GPU = 'cuda'\n_TRAINING = {'train', 'fit'}\n"
+    assert code in _seen(constants + f"found = {code}", comparisons)
+
+
+@pytest.mark.parametrize("pattern", ["'cuda'", "'auto' | 'cuda'", "'cuda' as found"])
+def test_a_case_of_a_match_is_seen(pattern: str) -> None:
+    code = f"match case.provider:\n    case {pattern}:\n        pass"
+    assert _seen(code, comparisons) == [pattern]
+
+
+@pytest.mark.parametrize(
+    "code", ["device == 'cuda'", "row.rests_on == 'accuracy'", "split == 'train'", "case.runtime == case.provider"]
+)
+def test_a_word_for_something_else_is_not_seen(code: str) -> None:
+    assert _seen(code, comparisons) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "{'torch': 1, 'tensorrt': 2}",
+        "{1: 'torch', 2: 'tensorrt'}",
+        "('train', 'infer')",
+        "['auto', 'cpu', 'cuda']",
+        "(('torch', 1), ('tensorrt', 2))",
+        "dict(torch=1, tensorrt=2)",
+        "Literal['torch', 'tensorrt']",
+    ],
+)
+def test_a_table_is_seen(code: str) -> None:
+    assert len(_seen(f"found = {code}", tables)) == 1
+
+
+@pytest.mark.parametrize("code", ["{'torch': 1}", "('torch', 'train')", "{'torch': {'tensorrt': 1}}"])
+def test_names_of_two_kinds_are_no_table(code: str) -> None:
+    assert _seen(f"found = {code}", tables) == []
+
+
+def _seen(code: str, search: Search) -> list[str]:
+    tree = ast.parse(code)
+    return [ast.unparse(node) for node in search(tree, constants_of(tree))]
 
 
 def classes(trees: dict[str, ast.AST]) -> dict[str, list[str]]:
@@ -131,10 +128,7 @@ def classes(trees: dict[str, ast.AST]) -> dict[str, list[str]]:
 
 
 def test_a_class_name_is_given_once() -> None:
-    trees: dict[str, ast.AST] = {
-        str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")
-    }
-    found = classes(trees)
+    found = classes({str(path.relative_to(PACKAGE)): tree_of(path) for path in PACKAGE.rglob("*.py")})
     assert len(found) > 300
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
 

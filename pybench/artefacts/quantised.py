@@ -64,13 +64,15 @@ def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:
     if kind not in quantiser.types:
         raise UnsupportedError(
             f"the quantiser {quantiser.name} does not round to {kind}: {quantiser.why_not}",
-            code=Cause.NO_QUANTISER, hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
-        )  # fmt: skip
+            code=Cause.NO_QUANTISER,
+            hint=f"use quantiser: {' or '.join(quantisers_to(kind))}",
+        )
     if calibration not in quantiser.calibrations and quantiser.is_calibrated:
         raise UnsupportedError(
             f"the quantiser {quantiser.name} does not support calibration by {calibration}",
-            code=Cause.NO_CALIBRATION, hint=f"use calibration: {' or '.join(quantiser.calibrations)}",
-        )  # fmt: skip
+            code=Cause.NO_CALIBRATION,
+            hint=f"use calibration: {' or '.join(quantiser.calibrations)}",
+        )
 
 
 def by_pybench(
@@ -112,9 +114,16 @@ def by_onnxruntime(
     method, scheme = parameters["calibration"], parameters["scheme"]
     by_channel = parameters.get("granularity") != "tensor"
     kept = int8.quantise(
-        source, path, method, samples, _metadata(calibration), scheme=scheme, by_channel=by_channel,
-        pairs_weights=parameters.get("weights") == "paired", excluded=excluded,
-    )  # fmt: skip
+        source,
+        path,
+        method,
+        samples,
+        _metadata(calibration),
+        scheme=scheme,
+        by_channel=by_channel,
+        pairs_weights=parameters.get("weights") == "paired",
+        excluded=excluded,
+    )
     if floating != "fp32":
         network = open_network(path)
         convert(network, floating, "|".join(map(re.escape, kept)) or None)

@@ -144,8 +144,15 @@ def _checkpoint_of(case: Case) -> Recipe | None:
         return None
     images = (("images", row.images_to_train),) if trained_on == SYNTHETIC else ()
     lowered = () if case.trained_in is None else (("trained_in", case.trained_in),)
-    parameters = (("model", row.name), *_sized(case), ("trained_on", trained_on),
-                  ("seed", case.training_seed), *lowered, *images, *_code(case))  # fmt: skip
+    parameters = (
+        ("model", row.name),
+        *_sized(case),
+        ("trained_on", trained_on),
+        ("seed", case.training_seed),
+        *lowered,
+        *images,
+        *_code(case),
+    )
     return Recipe("checkpoint", parameters)
 
 
@@ -240,9 +247,13 @@ def _trained_on(case: Case, exported: Recipe | None) -> Recipe:
     """The file of a built-in model whose weights were trained on with rounding. A plan asks for no other."""
     checkpoint = _checkpoint_of(case)
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
-    parameters = (*_named(case), ("images", usual_data_of(case)), ("images_sha256", None),
-                  ("seed", 1 + case.training_seed),
-                  *_rounding(case))  # fmt: skip
+    parameters = (
+        *_named(case),
+        ("images", usual_data_of(case)),
+        ("images_sha256", None),
+        ("seed", 1 + case.training_seed),
+        *_rounding(case),
+    )
     return Recipe("onnx-quantised", parameters, (*_on(exported), *needs))
 
 
@@ -322,7 +333,14 @@ def _exported(case: Case, part: str | None = None) -> Recipe:
     if case.library is not None:
         return Recipe("onnx", _of_library(case), (), _own(case, "model", "checkpoint"))
     checkpoint = _checkpoint_of(case)
-    parameters = (("model", case.model), ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
-                  *_sized(case), *_cut(part), ("seed", 0), *_cached(case), *_code(case))  # fmt: skip
+    parameters = (
+        ("model", case.model),
+        ("checkpoint_sha256", dict(case.sources).get("checkpoint")),
+        *_sized(case),
+        *_cut(part),
+        ("seed", 0),
+        *_cached(case),
+        *_code(case),
+    )
     needs = () if checkpoint is None else (("checkpoint", checkpoint),)
     return Recipe("onnx", parameters, needs, _own(case, "checkpoint"))

@@ -34,8 +34,17 @@ _OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 # Properties of rows that name code: a module, or `module:name`.
 NAMING_CODE = (
-    "module", "audit", "profile", "generates", "parts", "build", "work", "translate", "drawn_by", "solved_by",
-)  # fmt: skip
+    "module",
+    "audit",
+    "profile",
+    "generates",
+    "parts",
+    "build",
+    "work",
+    "translate",
+    "drawn_by",
+    "solved_by",
+)
 # Frameworks that take seconds to import, and that a probing worker imports on purpose.
 _HEAVY = ("numpy", "torch", "onnx", "onnxruntime")
 

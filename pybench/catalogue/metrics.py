@@ -8,6 +8,7 @@ SI inside Python; the unit is the last part of the metric's name. A rate or rati
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from pybench.catalogue.heads import MOST_HEADS
@@ -17,9 +18,17 @@ from pybench.catalogue.validities import ValidityKind
 
 Better = Literal["lower", "higher", "none"]
 Group = Literal[
-    "time", "heads", "kernels", "memory and size", "energy of the GPU", "energy of the CPU", "energy of both",
-    "energy of the module", "accuracy", "training",
-]  # fmt: skip
+    "time",
+    "heads",
+    "kernels",
+    "memory and size",
+    "energy of the GPU",
+    "energy of the CPU",
+    "energy of both",
+    "energy of the module",
+    "accuracy",
+    "training",
+]
 Amount = Literal["sample", "token", "input_token", "output_token", "gb"]
 
 GPU: Group = "energy of the GPU"
@@ -115,25 +124,39 @@ def _of_head(number: int) -> tuple[Metric, ...]:
     """The rows of one head of a shared backbone; their names are those of `heads.head_metrics`."""
     name, label = f"head{number}", f"Head {number}"
     begin = "the arrival of a frame, or the begin of its iteration,"
+    of_head = partial(Metric, group="heads", rests_on="timing")
     return (
-        Metric(
-            name=f"{name}_rate_per_s", group="heads", unit="1/s", better="higher", label=f"{label}: rate",
-            meaning=f"runs of head {number} that ended in a second of the timing window", rests_on="timing",
+        of_head(
+            name=f"{name}_rate_per_s",
+            unit="1/s",
+            better="higher",
+            label=f"{label}: rate",
+            meaning=f"runs of head {number} that ended in a second of the timing window",
         ),
-        Metric(
-            name=f"{name}_latency_p50_ms", group="heads", unit="ms", better="lower", label=f"{label}: p50 latency",
-            meaning=f"median time from {begin} to the end of head {number}", rests_on="timing",
+        of_head(
+            name=f"{name}_latency_p50_ms",
+            unit="ms",
+            better="lower",
+            label=f"{label}: p50 latency",
+            meaning=f"median time from {begin} to the end of head {number}",
         ),
-        Metric(
-            name=f"{name}_latency_p99_ms", group="heads", unit="ms", better="lower", label=f"{label}: p99 latency",
-            meaning=f"99th percentile of the time from {begin} to the end of head {number}", rests_on="timing",
+        of_head(
+            name=f"{name}_latency_p99_ms",
+            unit="ms",
+            better="lower",
+            label=f"{label}: p99 latency",
+            meaning=f"99th percentile of the time from {begin} to the end of head {number}",
         ),
-        Metric(
-            name=f"{name}_deadline_miss_ratio", group="heads", unit="1", better="lower", label=f"{label}: misses",
+        of_head(
+            name=f"{name}_deadline_miss_ratio",
+            unit="1",
+            better="lower",
+            label=f"{label}: misses",
             meaning=f"share of runs of head {number} that ended more than one period of its rate after the arrival",
-            rests_on="timing", scale="difference", is_share=True,
+            scale="difference",
+            is_share=True,
         ),
-    )  # fmt: skip
+    )
 
 
 _ROWS = (

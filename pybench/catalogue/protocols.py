@@ -77,13 +77,17 @@ _LIST = (
         "bootstrap-mann-whitney",
         "Mann-Whitney for all pairs, bootstrap intervals of the means",
         metrics=(
-            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w", "throughput_tokens_per_s", "latency_p99_ms",
-            "bandwidth_gb_per_s", "gpu_energy_per_gb_j",
+            "gpu_energy_per_token_j",
+            "gpu_tokens_per_s_per_w",
+            "throughput_tokens_per_s",
+            "latency_p99_ms",
+            "bandwidth_gb_per_s",
+            "gpu_energy_per_gb_j",
         ),
         interval="bootstrap",
         threats=(_REPETITIONS, _NOT_PAIRED, _POOLED, _SHORT_INTERVALS, _RAW),
     ),
-)  # fmt: skip
+)
 
 PROTOCOLS: dict[str, Protocol] = {protocol.name: protocol for protocol in _LIST}
 

@@ -354,6 +354,7 @@ RUNTIME_FACTORS: tuple[str, ...] = tuple(
 )
 # Factors of what is built of a model before its runs.
 BUILD_FACTORS: tuple[str, ...] = tuple(dict.fromkeys(name for row in _ROWS for name in row.build_factors))
+DEVICES = ("auto", "cpu", "cuda")  # values of the factor `device`; any other is the UUID of a GPU
 PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(backend.name for row in _ROWS for backend in row.backends))
 COMPILE_MODES: tuple[str, ...] = tuple(dict.fromkeys(mode for row in _ROWS for mode in row.modes))
 

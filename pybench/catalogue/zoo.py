@@ -35,17 +35,27 @@ class Library:
 
 _ROWS = (
     Library(
-        name="timm", package="timm", module="pybench.models.zoo.timm", form="timm/NAME", kind="model",
-    ),
-    Library(
-        name="torchvision", package="torchvision", module="pybench.models.zoo.torchvision", form="torchvision/NAME",
+        name="timm",
+        package="timm",
+        module="pybench.models.zoo.timm",
+        form="timm/NAME",
         kind="model",
     ),
     Library(
-        name="hf", package="transformers", module="pybench.models.zoo.transformers", form="hf/TYPE",
+        name="torchvision",
+        package="torchvision",
+        module="pybench.models.zoo.torchvision",
+        form="torchvision/NAME",
+        kind="model",
+    ),
+    Library(
+        name="hf",
+        package="transformers",
+        module="pybench.models.zoo.transformers",
+        form="hf/TYPE",
         kind="type of model",
     ),
-)  # fmt: skip
+)
 
 LIBRARIES = Rows("library of models", _ROWS)
 OF_CONFIG = LIBRARIES["hf"]  # whose folders have a `config.json`

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json, print_tables
 from pybench.errors import RegressionError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from pybench.analysis.findings.comparison import Comparison
 
 
 def compare(
@@ -32,7 +35,6 @@ def compare(
 
     Exit code 5: a metric of B is worse than that of A, and its whole interval is beyond the tolerance.
     """
-    from pybench.analysis.findings.comparison import Change
     from pybench.analysis.findings.comparison import compare as compare_datasets
     from pybench.dataset import load
     from pybench.processes import all_cores
@@ -56,6 +58,13 @@ def compare(
         print_json(comparison.as_json())
     else:
         print_tables(comparison_tables(comparison))
+    _judge(comparison, before, after)
+
+
+def _judge(comparison: Comparison, before: Path, after: Path) -> None:
+    """Raises UsageError where nothing could be compared, RegressionError where a metric became worse."""
+    from pybench.analysis.findings.comparison import Change
+
     if not comparison.changes:
         raise UsageError(
             f"{before} and {after} have no case with a number on both sides, so nothing was compared",

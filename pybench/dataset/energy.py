@@ -29,9 +29,17 @@ Numbers = NDArray[np.float64]
 _SENSOR_NUMBERS = ("sample_delay_s", "response_s", "counter_tick_s", "counter_delay_s")
 _NUMBERS = ("begin_s", "end_s")
 _NUMBERS_OR_NULL = (
-    "energy_j", "u_within_j", "u_absolute_j", "idle_before_w", "idle_after_w",
-    "net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s",
-)  # fmt: skip
+    "energy_j",
+    "u_within_j",
+    "u_absolute_j",
+    "idle_before_w",
+    "idle_after_w",
+    "net_j",
+    "u_net_j",
+    "tail_j",
+    "u_tail_j",
+    "tail_end_s",
+)
 _ONLY_WITH_IDLE = frozenset({"net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s"})
 _TEXTS = ("window", "method", "scope")
 _MAPPINGS = ("parts_j", "plain_j")

@@ -27,10 +27,18 @@ FLOAT_TYPES = frozenset({"fp32", "tf32", FLOATING})
 # Words for types in datatypes and formats of tensors ("Half", "Row major linear FP16 format"); first match wins,
 # because `BFloat16` holds `Float`.
 _TENSOR_TYPES = (
-    ("bf16", r"bfloat16|bf16"), ("fp16", r"half|fp16|float16"), ("fp8", r"fp8|float8|e4m3|e5m2"),
-    ("fp4", r"fp4|float4|e2m1"), ("int8", r"\bint8"), ("int4", r"\bint4"), ("int32", r"\bint32"),
-    ("int64", r"\bint64"), ("uint8", r"uint8"), ("bool", r"bool"), ("fp32", r"float|fp32"),
-)  # fmt: skip
+    ("bf16", r"bfloat16|bf16"),
+    ("fp16", r"half|fp16|float16"),
+    ("fp8", r"fp8|float8|e4m3|e5m2"),
+    ("fp4", r"fp4|float4|e2m1"),
+    ("int8", r"\bint8"),
+    ("int4", r"\bint4"),
+    ("int32", r"\bint32"),
+    ("int64", r"\bint64"),
+    ("uint8", r"uint8"),
+    ("bool", r"bool"),
+    ("fp32", r"float|fp32"),
+)
 
 # Words for types in kernels' names, longest first.
 _KERNEL_TYPES = {
@@ -152,9 +160,19 @@ def _layer(entry: Mapping[str, Any]) -> EngineLayer:
     if kind == "multiplying" and multiplies is None:
         multiplies = FLOATING if largest == "fp32" else largest
     return EngineLayer(
-        str(entry.get("Name", "")), kind_name, tactic, inputs, outputs, _nodes(str(entry.get("Metadata", ""))),
-        kind, multiplies, accumulates, largest, _names(entry.get("Inputs", [])), _names(entry.get("Outputs", [])),
-    )  # fmt: skip
+        str(entry.get("Name", "")),
+        kind_name,
+        tactic,
+        inputs,
+        outputs,
+        _nodes(str(entry.get("Metadata", ""))),
+        kind,
+        multiplies,
+        accumulates,
+        largest,
+        _names(entry.get("Inputs", [])),
+        _names(entry.get("Outputs", [])),
+    )
 
 
 def _kind(layer_type: str, tactic: str, types: set[str | None]) -> Kind:

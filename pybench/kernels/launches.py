@@ -68,9 +68,10 @@ def profile_of_operators(called: Sequence[OperatorCall]) -> Profile:
     """`called`: in the order of the calls. Raises UnsupportedError where there is none."""
     if not called:
         raise UnsupportedError(
-            "no operator was recorded: compiled code names none", code=Cause.NO_KERNELS_RECORDED,
+            "no operator was recorded: compiled code names none",
+            code=Cause.NO_KERNELS_RECORDED,
             hint="`runtime: torch` tells its operators on a CPU",
-        )  # fmt: skip
+        )
     kernels = tuple(
         Kernel(name=f"{place} {call.name}", kernel=call.name, work=_work(call), time_ms=call.time_ms)
         for place, call in enumerate(called)

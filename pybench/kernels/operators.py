@@ -28,8 +28,12 @@ _RUN = "model_run"
 _MULTIPLYING = re.compile("conv|matmul|gemm|attention|lstm|gru|rnn|einsum", re.IGNORECASE)
 _INTEGER = re.compile("^Q|Integer|^DynamicQuantize")  # QLinearConv, QGemm, ConvInteger, DynamicQuantizeMatMul
 _TYPES = {
-    "float": "fp32", "float16": "fp16", "bfloat16": "bf16", "double": "fp64", "float8e4m3fn": "fp8",
-}  # fmt: skip
+    "float": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "double": "fp64",
+    "float8e4m3fn": "fp8",
+}
 _INTEGER_CODES = frozenset({"int8", "uint8"})
 
 

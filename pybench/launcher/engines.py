@@ -100,9 +100,15 @@ class Engine(ABC):
     ) -> _Answer:
         try:
             return subprocess.run(
-                [*self.program(), *words], stdin=stdin, capture_output=True, text=True, errors="replace",
-                timeout=limit_s, check=False, cwd=folder,
-            )  # fmt: skip
+                [*self.program(), *words],
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit_s,
+                check=False,
+                cwd=folder,
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise PybenchError(f"{self.name} does not answer: {error}") from error
 
@@ -136,8 +142,8 @@ class _OciEngine(Engine):
         for mount in request.mounts:
             options += ["--mount", _mount_words(mount, "readonly")]
         # tini as process 1: it hands on signals, and with its child everything in the container ends.
-        return [*self.program(), "run", *options, *self._more(request), "--entrypoint", "tini", reference, "--",
-                *request.words]  # fmt: skip
+        command = ["--entrypoint", "tini", reference, "--", *request.words]
+        return [*self.program(), "run", *options, *self._more(request), *command]
 
     @abstractmethod
     def _more(self, request: ContainerRequest) -> list[str]:
@@ -254,9 +260,9 @@ class Apptainer(Engine):
 
     def run(self, reference: str, request: ContainerRequest) -> list[str]:
         (request.scratch / "work").mkdir(exist_ok=True)
-        options = ["--containall", "--no-home", "--cleanenv", "--pwd", "/tmp",
-                   # /tmp in memory would be limited to 64 MiB, whatever the machine has
-                   "--workdir", str(request.scratch / "work")]  # fmt: skip
+        options = ["--containall", "--no-home", "--cleanenv", "--pwd", "/tmp"]
+        # /tmp in memory would be limited to 64 MiB, whatever the machine has
+        options += ["--workdir", str(request.scratch / "work")]
         for mount in request.mounts:
             options += ["--mount", _mount_words(mount, "ro")]
         if request.gpus:

@@ -12,6 +12,7 @@ from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.packages import MODULE, PACKAGES, fact_of
 from pybench.catalogue.plugins import FACT
+from pybench.catalogue.runtimes import DEVICES
 from pybench.errors import PybenchError, UnknownNameError
 from pybench.launcher import LOCAL, Launcher
 from pybench.machine.asking import ask_worker
@@ -59,6 +60,6 @@ def needed_facts(cases: Iterable[Case]) -> tuple[str, ...]:
         told_by = None if case.runtime_row is None else case.runtime_row.gpu_fact
         names |= set() if told_by is None else {told_by}
         is_set = any(getattr(case, name) is not None for name in BOARD_SETTINGS)
-        is_idle_board = case.workload_row.names_board and case.device not in ("auto", "cpu", "cuda")
+        is_idle_board = case.workload_row.names_board and case.device not in DEVICES
         names |= {"gpu"} if is_set or is_idle_board else set()
     return (*(name for name in EVERYTHING if name in names), *plugins, *sorted(names.difference(EVERYTHING)))

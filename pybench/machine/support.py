@@ -32,7 +32,7 @@ from pybench.catalogue.refusals import (
     refuse_training,
     refuse_transfers,
 )
-from pybench.catalogue.runtimes import RUNTIMES
+from pybench.catalogue.runtimes import DEVICES, RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
 
@@ -42,8 +42,17 @@ SEARCHED_BY = "10"  # major version of TensorRT; modelopt 0.47.0 asks for `EXPLI
 def unsupported(case: Case, facts: Facts) -> UnsupportedError | None:
     """None when the case can run here, else why not and what to do."""
     rules = (
-        _plugins, _packages, _runtime, _training, _provider, _device, _precision, _search, _transfer, _settings,
-    )  # fmt: skip
+        _plugins,
+        _packages,
+        _runtime,
+        _training,
+        _provider,
+        _device,
+        _precision,
+        _search,
+        _transfer,
+        _settings,
+    )
     for rule in rules:
         try:
             rule(case, facts)
@@ -279,7 +288,7 @@ def _settings(case: Case, facts: Facts) -> None:
 def _board_uuid(case: Case, facts: Facts) -> str | None:
     """The board that the case would run on: the one named, or the first that its engine sees; None: it runs on none."""
     if case.workload_row.names_board:
-        return None if case.device in ("auto", "cpu", "cuda") else case.device
+        return None if case.device in DEVICES else case.device
     gpus = _gpus_allowed(case, facts)
     if not gpus or not _uses_devices(case):
         return None

@@ -34,7 +34,7 @@ from pybench.precision.audit import (
     left_higher,
 )
 from pybench.precision.engine_audit import audit_engine, audit_launched
-from pybench.runtimes.providers import CUDA
+from pybench.runtimes.providers import CUDA, backend
 
 GRAPH_FILE = "graph.json"  # beside an engine: what an audit has to know of the graph that it was built from
 _LONGEST_ERROR = 500  # characters of a failed audit's message that are kept
@@ -72,19 +72,18 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
     if not declared.valid:
         return declared
     provider = session.labels["provider"]
+    row = backend(provider)
     if declared.facts.get("stored_weights"):
         found = audit_stored(declared, given, provider, allowed_threads(case))
-    elif provider == "tensorrt":
+    elif row.builds:
         found = audit_launched(
             session.kernels(),
             case.precision,
             kept=left_higher(declared, case.precision),
             written=declared.facts["multiplying_nodes"],
         )
-    elif provider == "cuda":
-        found = _optimised(given, case, "cuda")
-    elif case.precision == "int8" and case.workload_row.timed:
-        found = _optimised(given, case, "cpu")
+    elif row.needs_gpu or (case.precision == "int8" and case.workload_row.timed):
+        found = _optimised(given, case, provider)
     else:  # an accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone
         found = declared
     return with_tf32(found, case.precision, session.labels["provider_options"])
@@ -97,7 +96,7 @@ def of_openvino(session: Any, case: Case, given: Path) -> Audit:
 
 def of_native(session: Any, case: Case, given: Path) -> Audit:
     """The same of a native process. The kernels of an engine that it holds cannot be recorded from here."""
-    if session.labels["provider"] == "tensorrt":
+    if backend(session.labels["provider"]).builds:
         return not_audited(session, case, given)
     return of_onnxruntime(session, case, given)
 

@@ -147,9 +147,16 @@ class TokenFeed(Feed):
         super().__init__(request)
         case = request.case
         self._stream: SlotStream = preprocess.open_batches(
-            case.path, self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case),
-            epochs=0, seed=request.seed, hash_ids=False,
-        )  # fmt: skip
+            case.path,
+            self.tokenizer,
+            self.corpus,
+            case.batch,
+            case.seq_len,
+            allowed_threads(case),
+            epochs=0,
+            seed=request.seed,
+            hash_ids=False,
+        )
         self._first = np.zeros((self.hashed_batches, case.batch, case.seq_len), np.uint32)
         self._kept = 0
         self._tensors: TensorBatches | None = None

@@ -187,9 +187,13 @@ class Recorder:
             "accuracy": Validity(None),
         }
         result.cautions = [
-            *measure.latency_cautions(latency), *steady.cautions(), *pace_cautions(self.times, latency),
-            *self._cautions, *self._board.cautions(), *thread_cautions(self.case),
-        ]  # fmt: skip
+            *measure.latency_cautions(latency),
+            *steady.cautions(),
+            *pace_cautions(self.times, latency),
+            *self._cautions,
+            *self._board.cautions(),
+            *thread_cautions(self.case),
+        ]
         result.tables["iterations"] = self.times.columns()
         if self.alone is not None:
             self._describe_alone(self.alone, result)

@@ -92,9 +92,16 @@ def _probe(product: StoredProduct) -> onnx.ModelProto:
     size = product.block_size
     codes = np.full((_COLUMNS, 1, size * product.bits // 8), code, np.uint8)
     node = helper.make_node(
-        STORED_PRODUCT, ["activations", "codes", "scales"], ["sums"], domain="com.microsoft", K=size, N=_COLUMNS,
-        bits=product.bits, block_size=size, accuracy_level=product.accuracy_level,
-    )  # fmt: skip
+        STORED_PRODUCT,
+        ["activations", "codes", "scales"],
+        ["sums"],
+        domain="com.microsoft",
+        K=size,
+        N=_COLUMNS,
+        bits=product.bits,
+        block_size=size,
+        accuracy_level=product.accuracy_level,
+    )
     graph = helper.make_graph(
         [node],
         "probe",

@@ -18,9 +18,13 @@ from pybench.models.checkpoint import State, difference, read_state
 
 
 def build(
-    model: Model | str, *, seed: int = 0, checkpoint: Path | None = None, outputs: int | None = None,
+    model: Model | str,
+    *,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    outputs: int | None = None,
     vocabulary: int | None = None,
-) -> nn.Module:  # fmt: skip
+) -> nn.Module:
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was.
 
     `model`: its row, or the name of a built-in one.

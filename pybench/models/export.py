@@ -82,9 +82,10 @@ def export_part(model: nn.Module, name: str, path: Path, metadata: Mapping[str, 
     """
     if not isinstance(model, DivisibleModel):
         raise UnsupportedError(
-            f"{type(model).__name__} cannot be taken apart", code=Cause.NO_PARTS,
+            f"{type(model).__name__} cannot be taken apart",
+            code=Cause.NO_PARTS,
             hint="give the model `part`, as pybench/models/vit_heads.py has it",
-        )  # fmt: skip
+        )
     part = model.part(name)
     given = Example((torch.zeros(2, *part.shape),), ({0: _batch()},), (part.input,), (part.output,))
     export_module(part.module, given, path, metadata)
@@ -98,9 +99,10 @@ def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[s
     """
     if not isinstance(model, ContinuingDecoder):
         raise UnsupportedError(
-            f"{type(model).__name__} gives back no keys and values", code=Cause.NO_CACHE,
+            f"{type(model).__name__} gives back no keys and values",
+            code=Cause.NO_CACHE,
             hint="give the model `past_shapes` and `continued`, as pybench/models/tinylm.py has them",
-        )  # fmt: skip
+        )
     batch, longest = _batch(), row.longest_sequence
     tokens, seen = torch.export.Dim("tokens", min=1, max=longest), torch.export.Dim("past", min=0, max=longest)
     past = [torch.zeros(2, heads, EXAMPLE_PAST, width) for heads, width in model.past_shapes()]
@@ -154,9 +156,16 @@ def export_module(model: nn.Module, given: Example, path: Path, metadata: Mappin
     with warnings.catch_warnings(), _quiet("torch.onnx", "onnxscript"):
         warnings.simplefilter("ignore")  # deprecations inside torch's own exporter
         program = torch.onnx.export(
-            model.eval(), given.arguments, dynamo=True, dynamic_shapes=given.free, opset_version=OPSET, verbose=False,
-            input_names=given.inputs, output_names=given.outputs, external_data=False,
-        )  # fmt: skip
+            model.eval(),
+            given.arguments,
+            dynamo=True,
+            dynamic_shapes=given.free,
+            opset_version=OPSET,
+            verbose=False,
+            input_names=given.inputs,
+            output_names=given.outputs,
+            external_data=False,
+        )
     if program is None:  # for the type checker: only dynamo=False returns nothing
         raise UnsupportedError("torch exported nothing", code=Cause.EXPORT_FAILED)
     proto = program.model_proto

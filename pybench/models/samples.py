@@ -80,8 +80,8 @@ class Samples:
         alone most of the time.
         """
         piece = min(TOGETHER, batch)
-        starts = iter([first for start in range(0, len(self), batch)
-                       for first in range(start, min(start + batch, len(self)), piece)])  # fmt: skip
+        batches = (range(start, min(start + batch, len(self)), piece) for start in range(0, len(self), batch))
+        starts = itertools.chain.from_iterable(batches)
         with ThreadPoolExecutor(threads) as readers:
 
             def begin(first: int) -> Future[Array]:

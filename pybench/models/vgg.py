@@ -31,10 +31,14 @@ class Vgg16(nn.Module):
         self.features = _features(batch_norm=False)
         self.avgpool: nn.Module = nn.AdaptiveAvgPool2d(7) if size == PUBLISHED_SIZE else nn.Identity()
         self.classifier = nn.Sequential(
-            nn.Linear(_features_count(size), 4096), nn.ReLU(inplace=True), nn.Dropout(),
-            nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Dropout(),
+            nn.Linear(_features_count(size), 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(),
             nn.Linear(4096, classes),
-        )  # fmt: skip
+        )
         _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -33,10 +33,8 @@ _SHAPE_SIZE, _SIZE_VALUE, _SIZE_NAME = 1, 1, 2
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OP, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 3, 4, 5, 7
 _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_INTS = 1, 3, 5, 6, 8
 _ATTRIBUTE_GRAPHS = 11
-_WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_INT32, _WEIGHT_INT64, _WEIGHT_NAME, _WEIGHT_RAW, _WEIGHT_BESIDE = (
-    1, 2, 5, 7, 8, 9, 13,
-)  # fmt: skip
-_WEIGHT_FLOAT = 4
+_WEIGHT_DIMS, _WEIGHT_TYPE, _WEIGHT_FLOAT, _WEIGHT_INT32, _WEIGHT_INT64 = 1, 2, 4, 5, 7
+_WEIGHT_NAME, _WEIGHT_RAW, _WEIGHT_BESIDE = 8, 9, 13
 _SPARSE_VALUES = 1
 # TensorProto.DataType
 _TYPES = {
@@ -303,8 +301,12 @@ def _size(content: Buffer) -> int | str | None:
 def _node(content: Buffer, depth: int) -> tuple[OnnxNode, tuple[int, ...] | None]:
     """A node, and the integers that it writes if it is a Constant of few."""
     texts: dict[int, list[str]] = {
-        _NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_NAME: [""], _NODE_OP: [""], _NODE_DOMAIN: [""]
-    }  # fmt: skip
+        _NODE_INPUT: [],
+        _NODE_OUTPUT: [],
+        _NODE_NAME: [""],
+        _NODE_OP: [""],
+        _NODE_DOMAIN: [""],
+    }
     contents = []
     for number, value in messages(content):
         if number in texts:

@@ -28,10 +28,28 @@ _SUFFIX, _MAGIC = ".npy", b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 16  # bytes; a header of plain arrays has about a hundred
 _PIECE_BYTES = 1 << 20
 _LETTERS = {"f": "float", "i": "int", "u": "uint", "c": "complex", "V": "void"}
-_CODES = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-          "uint64": "Q"}  # fmt: skip
-_BROKEN = (OSError, ValueError, KeyError, TypeError, EOFError, SyntaxError, struct.error, zlib.error,
-           zipfile.BadZipFile, RuntimeError)  # fmt: skip
+_CODES = {
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+}
+_BROKEN = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    SyntaxError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+    RuntimeError,
+)
 # How numpy stores what it has no type for: the raw 16 bits, as ml_dtypes writes them or as plain integers.
 _STORED_AS = {"bfloat16": ("bfloat16", "void16", "uint16")}
 _AS_NUMPY = "write it with numpy.savez, one array for each input"

@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
@@ -38,6 +37,7 @@ from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
 from pybench.plan.shape import PlanShape, read_shape
+from pybench.plan.values import Json
 
 __all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
 
@@ -101,12 +101,7 @@ def load_plan(
         problems += made.problems
     cases = made.cases
     if shaped.plan is not None and not problems:
-        contrasts = contrasts_of(shaped.plan)
-        if overrides:
-            contrasts = with_matched_references(contrasts, cases)
-        problems += check_contrasts(contrasts, cases, root, catalogue)
-        problems += check_protocols(shaped.plan.protocol, contrasts, cases, root)
-        problems += [] if overrides else check_curves(shaped.plan.curves, contrasts, cases, root)
+        contrasts, problems = _compared(shaped.plan, cases, builder, is_overridden=bool(overrides))
     if problems or shaped.plan is None:
         raise PlanError(str(path), list(dict.fromkeys(problems)), hint=_hint_of(found))
     found.refuse_names(name for case in cases for name in _row_names(case))
@@ -133,7 +128,7 @@ def expand(plan: Plan) -> tuple[Case, ...]:
     return plan.cases
 
 
-def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Any]:
+def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
     """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
     return {
@@ -234,6 +229,22 @@ def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], so
     if sound and not made.problems:
         made.problems += builder.unused_defaults()
     return made
+
+
+def _compared(
+    plan: PlanShape, cases: Sequence[Case], builder: CaseBuilder, *, is_overridden: bool
+) -> tuple[tuple[Contrast, ...], list[Problem]]:
+    """What a plan compares, and what is wrong with that. An override may take away what the plan refers to."""
+    root = builder.root
+    contrasts = contrasts_of(plan)
+    if is_overridden:
+        contrasts = with_matched_references(contrasts, cases)
+    problems = [
+        *check_contrasts(contrasts, cases, root, builder.catalogue),
+        *check_protocols(plan.protocol, contrasts, cases, root),
+        *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root)),
+    ]
+    return contrasts, problems
 
 
 def _hint_of(found: Installed) -> str | None:

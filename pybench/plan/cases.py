@@ -7,12 +7,10 @@ The rules here hold on every machine. What only some machines can do is `pybench
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pybench.case import Case
-from pybench.case.case import options_of
 from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -32,6 +30,7 @@ from pybench.plan.heads import head_problem
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
 from pybench.plan.training import untrainable
+from pybench.plan.values import Value
 from pybench.plan.weights import weight_problems
 
 _KINDS = {"language": "a language model", "image": "an image model"}
@@ -91,7 +90,7 @@ class CaseBuilder:
         for name in ("workload", "model", *self.defaults):
             if name not in self.defaults or (name == "batch" and "batch_tokens" in cell):
                 continue
-            workload, model = _value(settings, "workload"), _value(settings, "model")
+            workload, model = _text(settings, "workload"), _text(settings, "model")
             if name in cell or misplaced(name, workload, model, self.catalogue) is None:
                 self.used_defaults.add(name)
                 settings.setdefault(name, self.defaults[name])
@@ -107,7 +106,7 @@ class CaseBuilder:
     def _fits(self, settings: dict[str, Setting], cell: Cell, entry: int, damaged: bool) -> bool:
         """Whether the settings go together; says what does not."""
         before = len(self.problems)
-        workload, model = _value(settings, "workload"), _value(settings, "model")
+        workload, model = _text(settings, "workload"), _text(settings, "model")
         place: Path = ("matrix", entry)
         for name in settings:
             if misplaced(name, workload, model, self.catalogue) is None:
@@ -160,14 +159,14 @@ class CaseBuilder:
             kinds = " or ".join([*taken, "one with data of its own"] if measured.by_task else taken)
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
-        executor = self.catalogue.runtimes.get(_value(settings, "runtime") or "")
+        executor = self.catalogue.runtimes.get(_text(settings, "runtime") or "")
         if executor is not None and executor.opens == "equations" and (row is None or row.solved_by is None):
             solved = ", ".join(each.name for each in self.catalogue.models.values() if each.solved_by is not None)
             self._say(settings["model"].path, f"runtime {executor.name} does not solve {model}", f"use model: {solved}")
         self._check_length(settings, measured, model, None if row is None else row.longest_sequence)
         if row is not None and row.takes_images and "image_size" in settings:
             self._check_size(settings, measured, row)
-        checkpoint = _value(settings, "checkpoint")
+        checkpoint = _text(settings, "checkpoint")
         if checkpoint is not None and row is None and library_of(model) is None:
             what = "`checkpoint` is for built-in models and those of libraries; an ONNX file contains its weights"
             self._say(settings["checkpoint"].path, what)
@@ -179,7 +178,7 @@ class CaseBuilder:
 
     def _check_length(self, settings: dict[str, Setting], measured: Workload, model: str, longest: int | None) -> None:
         """Whether the model has positions for the sequence, and for what it is continued by."""
-        read, added = (_value(settings, name) or 0 for name in ("seq_len", "new_tokens"))
+        read, added = (_count(settings, name) for name in ("seq_len", "new_tokens"))
         if longest is None or read + (added if measured.generates else 0) <= longest:
             return
         what = f"{model} takes sequences of up to {longest} tokens"
@@ -188,14 +187,15 @@ class CaseBuilder:
             return
         place = "new_tokens" if "new_tokens" in settings else "seq_len"
         self._say(
-            settings[place].path, f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
+            settings[place].path,
+            f"{what}, and seq_len {read} with new_tokens {added} is {read + added}",
             f"use new_tokens of at most {longest - read}" if longest - read > 1 else "use a shorter seq_len",
-        )  # fmt: skip
+        )
 
     def _check_size(self, settings: dict[str, Setting], measured: Workload, row: Model) -> None:
         """Whether the model can be built for the images, and the images can have that size."""
-        size, own, path = _value(settings, "image_size"), row.shape[-1], settings["image_size"].path
-        if size is None or size == own or not measured.uses("sizing"):
+        size, own, path = _count(settings, "image_size"), row.shape[-1], settings["image_size"].path
+        if size in (0, own) or not measured.uses("sizing"):
             return
         if row.least_size is None:
             self._say(path, f"{row.name} takes images of {own}x{own} and no others", "leave `image_size` out")
@@ -208,12 +208,12 @@ class CaseBuilder:
 
     def _images_of(self, settings: dict[str, Setting], measured: Workload, row: Model) -> str | None:
         """The images that a case of these settings names, or is judged on without naming them."""
-        named: str | None = _value(settings, "images")
-        trained = SYNTHETIC if _value(settings, "checkpoint") == SYNTHETIC else row.trained_on
+        named = _text(settings, "images")
+        trained = SYNTHETIC if _text(settings, "checkpoint") == SYNTHETIC else row.trained_on
         return named or (trained if measured.needs_images else None)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
-        arrivals = _value(settings, "arrivals")
+        arrivals = _text(settings, "arrivals")
         if not self.catalogue.workloads[workload].uses("arriving") or arrivals == FACTORS["arrivals"].default:
             return
         if _value(settings, "arrival_rate_per_s") is None:
@@ -224,19 +224,19 @@ class CaseBuilder:
         """Whether there is something to read for processes that read."""
         if "workers" not in settings or misplaced("workers", workload, model, self.catalogue) is not None:
             return
-        if _value(settings, "workers") is not None and _value(settings, "images") is None:
+        if _value(settings, "workers") is not None and _text(settings, "images") is None:
             what = "`workers` read images, and `images` names none"
             self._say(settings["workers"].path, what, f"set `images`: {SYNTHETIC}, or a path")
 
     def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
         """Whether the quantiser, named or taken by default, knows the calibration and the type."""
-        claimed = quantised_type(_value(settings, "precision"))
+        claimed = quantised_type(_precision(settings))
         if not self.catalogue.workloads[workload].uses("quantising") or claimed is None:
             return
-        runtime = self.catalogue.runtimes.get(_value(settings, "runtime") or "")
-        default = default_quantiser(runtime, _value(settings, "provider"))
-        row = QUANTISERS[_value(settings, "quantiser") or default]
-        calibration = _value(settings, "calibration")
+        runtime = self.catalogue.runtimes.get(_text(settings, "runtime") or "")
+        default = default_quantiser(runtime, _text(settings, "provider"))
+        row = QUANTISERS[_text(settings, "quantiser") or default]
+        calibration = _text(settings, "calibration")
         path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
         if calibration not in row.calibrations and row.is_calibrated:
             what = f"the quantiser {row.name} does not support calibration: {calibration}"
@@ -247,7 +247,7 @@ class CaseBuilder:
                 others = [each.name for each in QUANTISERS.values() if value in each.offers(name)]
                 what = f"the quantiser {row.name} does not support {name}: {value}"
                 self._say(settings[name].path, what, f"use quantiser: {' or '.join(others)}")
-        alone = PRECISIONS[_value(settings, "precision")].weights_alone
+        alone = PRECISIONS[_precision(settings)].weights_alone
         if claimed not in row.types and (alone or row.name != default):  # else the runtime does not execute it either
             why = f"in {claimed} only weights are stored" if alone else row.why_not
             what = f"the quantiser {row.name} does not round to {claimed}: {why}"
@@ -260,14 +260,14 @@ class CaseBuilder:
         if row.trains:
             self._check_training(settings, path, row)
         if row.weights_alone:
-            model = self.catalogue.models.get(_value(settings, "model") or "")
-            block_size, precision = _value(settings, "block_size"), _value(settings, "precision")
+            model = self.catalogue.models.get(_text(settings, "model") or "")
+            block_size, precision = _count(settings, "block_size"), _precision(settings)
             for name, what, hint in weight_problems(block_size, precision, model):
                 self._say(path if name not in settings else settings[name].path, what, hint)
 
     def _check_search(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser, usual: str | None) -> None:
         """Whether a quantiser that measures engines is for a runtime that opens one. `usual`: the workload's."""
-        runtime = _value(settings, "runtime") or usual
+        runtime = _text(settings, "runtime") or usual
         row = self.catalogue.runtimes.get(runtime or "")
         if row is None or row.opens != "engine":
             what = f"the quantiser {quantiser.name} measures engines of TensorRT, and runtime {runtime} opens none"
@@ -279,12 +279,12 @@ class CaseBuilder:
         if not row.parts_pairs:
             return
         place: Path = ("matrix", entry)
-        precision, runtime = _value(settings, "precision"), _value(settings, "runtime") or row.runtime
+        precision, runtime = _precision(settings), _text(settings, "runtime") or row.runtime
         if quantised_type(precision) is None:
             path = settings["precision"].path if "precision" in settings else place
             what = f"workload {workload} takes a quantised model apart, and {precision} quantises nothing"
             self._say(path, what, "as in `precision: int8`")
-        quantiser = _value(settings, "quantiser")
+        quantiser = _text(settings, "quantiser")
         if quantiser is not None and not QUANTISERS[quantiser].writes_pairs:
             what = f"workload {workload} takes pairs of Q/DQ apart, and the quantiser {quantiser} writes none"
             self._say(settings["quantiser"].path, what, f"use quantiser: {USUAL.name}")
@@ -294,7 +294,7 @@ class CaseBuilder:
 
     def _check_training(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser) -> None:
         """Whether a quantiser that trains has what it would train the model on."""
-        model, checkpoint = _value(settings, "model"), _value(settings, "checkpoint")
+        model, checkpoint = _text(settings, "model"), _text(settings, "checkpoint")
         row = self.catalogue.models.get(model or "")
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
@@ -304,34 +304,30 @@ class CaseBuilder:
             self._say(path, what, hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
-        # Each value has its factor's type, which `check_value` saw to and no type checker follows.
-        values: dict[str, Any] = {name: setting.value for name, setting in settings.items() if name in FACTORS}
-        options = {name: setting.value for name, setting in settings.items() if "." in name}
+        values = {name: setting.value for name, setting in settings.items() if name in FACTORS or "." in name}
         if "batch_tokens" in settings:
             batch = self._batch(settings)
             if batch is None:
                 return None
             values["batch"] = batch
-        row = self.catalogue.workloads[values["workload"]]
+        row = self.catalogue.workloads[str(values["workload"])]
         if values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = row.runtime
         if row.needs_images and values.get("images") is None:
             trained = values.get("checkpoint") == SYNTHETIC
-            values["images"] = SYNTHETIC if trained else self.catalogue.models[values["model"]].trained_on
+            values["images"] = SYNTHETIC if trained else self.catalogue.models[str(values["model"])].trained_on
         digests = {name: self._digest(name, settings) for name in values}
-        is_file = digests.get("model") is not None and library_of(values["model"]) is None
-        if values.get("fixed_batch") is None and is_file:
-            values["fixed_batch"] = self._fixed_batch(values)
         sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
-        return Case(**values, sources=sources, options=options_of(options, self.catalogue), catalogue=self.catalogue)
+        case = Case(workload=row.name, catalogue=self.catalogue).with_factors(**values, sources=sources)
+        if case.fixed_batch is None and digests.get("model") is not None and case.library is None:
+            return case.with_factors(fixed_batch=self._fixed_batch(case))
+        return case
 
-    def _fixed_batch(self, values: Mapping[str, Any]) -> int | None:
+    def _fixed_batch(self, case: Case) -> int | None:
         """The batch of the user's file, where another is asked for; None where nothing opens the file."""
-        runtime = self.catalogue.runtimes.get(values.get("runtime") or "")
-        if runtime is None or runtime.opens == "module":
+        if case.model is None or case.runtime_row is None or case.runtime_row.opens == "module":
             return None
-        inputs = self.files.model(values["model"]).graph.fed
-        return batch_to_rewrite(inputs, values.get("batch", FACTORS["batch"].default))
+        return batch_to_rewrite(self.files.model(case.model).graph.fed, case.batch)
 
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""
@@ -377,7 +373,7 @@ class CaseBuilder:
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
         setting = settings["batch_tokens"]
-        tokens, seq_len = int(setting.value or 0), int(_value(settings, "seq_len") or 1)
+        tokens, seq_len = int(setting.value or 0), _count(settings, "seq_len") or 1
         batch, rest = divmod(tokens, seq_len)
         if rest == 0 and batch > 0:
             return batch
@@ -420,7 +416,7 @@ def _missing(
     found = []
     if model is None and measured.model == "required":
         found.append(("model", f"one of {_models_of(measured, catalogue)}"))
-    if _value(settings, "runtime") is None and measured.runtime is None:
+    if _text(settings, "runtime") is None and measured.runtime is None:
         found.append(("runtime", f"one of {', '.join(catalogue.runtimes)}"))
     if measured.model == "optional" and model is None and _value(settings, "path") == "none":
         found.append(
@@ -433,8 +429,8 @@ def _missing(
         found.append(("target_top1_percent", "as in `target_top1_percent: 95`"))
     row = catalogue.models.get(model or "")
     judges = measured.needs_images and model is not None and measured.accepts(row)  # others: a misfit
-    trained = _value(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
-    if judges and not trained and _value(settings, "images") is None:
+    trained = _text(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
+    if judges and not trained and _text(settings, "images") is None:
         found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
     return found
 
@@ -466,9 +462,24 @@ def _at_rest(case: Case, resting: frozenset[str]) -> Case:
     return case.with_factors(**{name: factors_of(case.catalogue)[name].default for name in resting}, sources=sources)
 
 
-def _value(settings: dict[str, Setting], name: str) -> Any:
+def _value(settings: dict[str, Setting], name: str) -> Value:
+    """What a factor is set to, or its default: of the type of the factor's kind, which `check_value` saw to."""
     setting = settings.get(name)
     return FACTORS[name].default if setting is None else setting.value
+
+
+def _text(settings: dict[str, Setting], name: str) -> str | None:
+    value = _value(settings, name)
+    return None if value is None else str(value)
+
+
+def _count(settings: dict[str, Setting], name: str) -> int:
+    """Null is 0."""
+    return int(_value(settings, name) or 0)
+
+
+def _precision(settings: dict[str, Setting]) -> str:
+    return str(_value(settings, "precision"))
 
 
 def _key(path: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
@@ -19,14 +18,25 @@ from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
 from pybench.errors import Problem, UsageError
-from pybench.plan.shape import CriteriaEntry, PlanShape
+from pybench.plan.shape import PlanShape
 
 _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 
 
 def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
     """What a plan compares."""
-    return contrasts.parse([_declared(entry) for entry in plan.criteria])
+    return contrasts.parse(
+        [
+            {
+                "name": entry.name,
+                "baseline": entry.baseline,
+                "where": entry.where,
+                "accept": entry.accept,
+                "reference": entry.reference,
+            }
+            for entry in plan.criteria
+        ]
+    )
 
 
 def with_matched_references(contrasts: Sequence[Contrast], cases: Sequence[Case]) -> tuple[Contrast, ...]:
@@ -211,13 +221,3 @@ def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
         + (" of a language model" if needs_ids else "")
         + (", where `idle_window_s` is not 0" if metric in ABOVE_IDLE else "")
     )
-
-
-def _declared(entry: CriteriaEntry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "baseline": entry.baseline,
-        "where": entry.where,
-        "accept": entry.accept,
-        "reference": entry.reference,
-    }

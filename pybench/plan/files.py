@@ -22,7 +22,6 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
@@ -52,7 +51,7 @@ class UserFile:
     bytes: int
     covers: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str | int]:
         return {"path": str(self.path), "sha256": self.sha256, "bytes": self.bytes, "covers": self.covers}
 
 

@@ -13,7 +13,6 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pybench.case import Case
 from pybench.case.factor import Factor
@@ -21,10 +20,10 @@ from pybench.case.factors import FACTORS
 from pybench.document import core_scalar
 from pybench.errors import UsageError
 from pybench.plan.meaning import applies
-from pybench.plan.values import ValueProblem, check_value, nearest
+from pybench.plan.values import Value, ValueProblem, check_value, nearest
 
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>==|!=|<=|>=|=|<|>|,|\|)|(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[^\s=!<>,|"']+))""")
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+_ORDERS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -39,12 +38,15 @@ class FilterTerm:
 
     factor: str
     sign: str
-    values: tuple[Any, ...]
+    values: tuple[Value, ...]
 
     def holds(self, case: Case) -> bool:
         value = case.value(self.factor) if applies(self.factor, case) else None
         if self.sign in _ORDERS:
-            return value is not None and _ORDERS[self.sign](value, self.values[0])
+            bound = self.values[0]
+            return (
+                isinstance(value, int | float) and isinstance(bound, int | float) and _ORDERS[self.sign](value, bound)
+            )
         return (value in self.values) != (self.sign == "!=")
 
 
@@ -121,7 +123,7 @@ class _Parser:
             values.append(self._value(factor))
         return FilterTerm(factor.name, sign.text, tuple(values))
 
-    def _value(self, factor: Factor) -> Any:
+    def _value(self, factor: Factor) -> Value:
         token = self._take()
         if token is None or token.is_sign:
             raise self._error(token, f"expected a value of `{factor.name}`")

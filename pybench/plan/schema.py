@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
@@ -20,12 +19,13 @@ from pybench.catalogue.criteria import CRITERIA
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
+from pybench.document.keys import described
 from pybench.plan import keys, shape
-from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, describe, may_be_null
+from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, Json, may_be_null
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-Schema = dict[str, Any]
+Schema = Mapping[str, Json]
 
 # Keys and values that an installed package may add: an editor must not mark a good plan as wrong.
 _OPTION = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
@@ -74,7 +74,7 @@ def said(factor: Factor) -> str:
     """A factor's meaning, where it applies and its default, for people."""
     of = factor.workloads()
     where = "" if len(of) == len(BUILT_IN.workloads) else f" (for {', '.join(sorted(of))})"
-    default = "" if factor.default is None else f"; default {describe(factor.default)}"
+    default = "" if factor.default is None else f"; default {described(factor.default)}"
     absent = f"; null: {factor.absent}" if factor.absent else ""
     return f"{factor.meaning}{where}{default}{absent}"
 
@@ -220,11 +220,10 @@ def _alternatives(factor: Factor) -> list[Schema]:
         "text": {"type": ["string", "integer"] if factor.form in ("cpus", "rates") else "string"},
     }
     if factor.form == "sizes":
-        sizes = {"anyOf": [_SIZE, {"type": "array", "items": _SIZE, "minItems": 1}]}
-        dimensions = {"type": "object", "minProperties": 1, "additionalProperties": sizes}
-        names = [{"type": "object", "minProperties": 1, "additionalProperties": dimensions}]
-        return [*names, by_kind["text"], {"type": "null"}]
-    names = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
+        dimensions: Schema = {"type": "object", "minProperties": 1, "additionalProperties": _one_or_many(_SIZE)}
+        named: Schema = {"type": "object", "minProperties": 1, "additionalProperties": dimensions}
+        return [named, by_kind["text"], {"type": "null"}]
+    names: list[Schema] = [{"enum": list(factor.choices)}] if factor.kind == "file" and factor.choices else []
     added = [_ADDED] if factor.kind == "choice" and factor.rows is not None else []
     absent = [{"type": "null"}] if may_be_null(factor) else []
     return [*names, by_kind[factor.kind], *added, *absent]

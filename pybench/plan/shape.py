@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pybench.case.curves import PlannedCurve
 from pybench.case.factor import Factor
@@ -26,7 +26,8 @@ from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
-from pybench.document import Node
+from pybench.document import Node, Plain
+from pybench.document.keys import described
 from pybench.errors import Problem
 from pybench.plan.keys import (
     AT_BOUNDS,
@@ -39,7 +40,7 @@ from pybench.plan.keys import (
     REFERENCE_KEYS,
     REFERENCE_NAMES,
 )
-from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, describe, nearest
+from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
 LARGEST_SEED = 2**32 - 1
@@ -158,7 +159,7 @@ class _Reader:
         if node is None:
             return ()
         if node.items is None:
-            self._say(node, f"`matrix` takes a list; not {describe(node.plain())}")
+            self._say(node, f"`matrix` takes a list; not {described(node.plain())}")
             return ()
         if not node.items:
             self._say(node, "`matrix` is an empty list", "an entry is a mapping of factors")
@@ -287,7 +288,7 @@ class _Reader:
         """The known keys of a mapping; None for what is no mapping. `of_list`: it is one of a list of mappings."""
         if node.children is None:
             takes = "a list of mappings" if of_list else "a mapping"
-            self._say(node, f"{called} takes {takes}; not {describe(node.plain())}")
+            self._say(node, f"{called} takes {takes}; not {described(node.plain())}")
             return None
         known = tuple(names)
         for key in node.children:
@@ -411,7 +412,7 @@ class _Reader:
         if node is None:
             return ()
         if many and node.items is None:
-            self._say(node, f"`{key}` takes a list; not {describe(node.plain())}")
+            self._say(node, f"`{key}` takes a list; not {described(node.plain())}")
             return ()
         factor = Factor(name=key, kind="choice", default=choices[0], meaning=key, choices=choices)
         found = [self._value(item, factor) for item in (node.items if node.items is not None else (node,))]
@@ -422,7 +423,7 @@ class _Reader:
             self._say(node, "`protocol` is an empty list", f"remove the key for {PAIRED_BLOCKS} alone")
         return self._names(node, "protocol", tuple(PROTOCOLS), many=False) or (PAIRED_BLOCKS,)
 
-    def _checked(self, keys: Mapping[str, Node], key: str, check: Callable[[Any], T], default: T) -> T:
+    def _checked(self, keys: Mapping[str, Node], key: str, check: Callable[[Plain], T], default: T) -> T:
         """The value of a key by its own check; the default where it is absent or does not fit."""
         if key not in keys:
             return default
@@ -448,57 +449,57 @@ def _is_null(node: Node) -> bool:
 # --- values that are no factors -------------------------------------------------------------------------------------
 
 
-def _version(value: object) -> int:
+def _version(value: Plain) -> int:
     if value == SCHEMA_VERSION and isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueProblem(f"`schema_version` is {describe(value)}; this pybench reads {SCHEMA_VERSION}")
+    raise ValueProblem(f"`schema_version` is {described(value)}; this pybench reads {SCHEMA_VERSION}")
 
 
-def _campaign_name(value: object) -> str:
+def _campaign_name(value: Plain) -> str:
     if isinstance(value, str) and re.fullmatch(NAME, value):
         return value
     hint = "it is the name of the campaign's folder: at most 64 letters, digits, `.`, `_`, `-`"
-    raise ValueProblem(f"`name` takes a short word; not {describe(value)}", hint)
+    raise ValueProblem(f"`name` takes a short word; not {described(value)}", hint)
 
 
-def _text(key: str, value: object) -> str | None:
+def _text(key: str, value: Plain) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise ValueProblem(f"`{key}` takes text; not {describe(value)}", "put it in quotes")
+    raise ValueProblem(f"`{key}` takes text; not {described(value)}", "put it in quotes")
 
 
-def _integer(key: str, value: object, least: int, most: int) -> int:
+def _integer(key: str, value: Plain, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    raise ValueProblem(f"`{key}` takes an integer from {least} to {most}; not {describe(value)}")
+    raise ValueProblem(f"`{key}` takes an integer from {least} to {most}; not {described(value)}")
 
 
-def _repetitions(value: object) -> int:
+def _repetitions(value: Plain) -> int:
     return _integer("repetitions", value, 1, MOST_REPETITIONS)
 
 
-def _number(problem: Callable[[Any], str | None]) -> Callable[[Any], float | None]:
+def _number(problem: Callable[[Plain], str | None]) -> Callable[[Plain], float | None]:
     """`problem`: what is wrong with a value, or None."""
 
-    def check(value: Any) -> float:
+    def check(value: Plain) -> float:
         wrong = problem(value)
-        if wrong is not None:
-            raise ValueProblem(wrong)
-        return float(value)
+        if wrong is None and isinstance(value, int | float):
+            return float(value)
+        raise ValueProblem(str(wrong))
 
     return check
 
 
-def _truth(value: object) -> bool:
+def _truth(value: Plain) -> bool:
     if isinstance(value, bool):
         return value
-    raise ValueProblem(f"`over_cells` takes true or false; not {describe(value)}")
+    raise ValueProblem(f"`over_cells` takes true or false; not {described(value)}")
 
 
-def _drawable(value: object) -> str | None:
+def _drawable(value: Plain) -> str | None:
     if isinstance(value, str) and value in CURVE_NAMES:
         return value
-    what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {describe(value)}"
+    what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {described(value)}"
     if value in AT_BOUNDS:
         raise ValueProblem(what, _ONE_A_BOUND)
     raise ValueProblem(what, nearest(value, CURVE_NAMES) or "docs/metrics.md lists all metrics")

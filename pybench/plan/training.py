@@ -46,12 +46,9 @@ def _of_scores(case: Case) -> Untrainable | None:
         return None
     row = case.model_row
     trains = row is not None and row.images_to_train is not None
-    return Untrainable(
-        "checkpoint",
-        f"workload {case.workload} needs trained weights, and those of {case.model} are random",
-        f"use `checkpoint: {SYNTHETIC}`, which trains it, or a file of weights" if trains else
-        "give `checkpoint` weights of this model",
-    )  # fmt: skip
+    what = f"workload {case.workload} needs trained weights, and those of {case.model} are random"
+    by_training = f"use `checkpoint: {SYNTHETIC}`, which trains it, or a file of weights"
+    return Untrainable("checkpoint", what, by_training if trains else "give `checkpoint` weights of this model")
 
 
 def _of_parts(case: Case) -> Untrainable | None:

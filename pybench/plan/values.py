@@ -9,21 +9,24 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.heads import rates_of
+from pybench.catalogue.runtimes import DEVICES
 from pybench.catalogue.zoo import as_file, is_named
+from pybench.document import Plain, Scalar
+from pybench.document.keys import described
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
-Value = str | int | float | bool | None  # of a factor, canonical
+Value = Scalar  # of a factor, canonical
+Json = Scalar | Sequence["Json"] | Mapping[str, "Json"]  # what is written of a plan
 
 LARGEST_INTEGER = 2**53  # every JSON reader keeps integers up to here
 
 _CPUS = re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*")
-_DEVICE = re.compile(r"auto|cpu|cuda|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DEVICE = re.compile("|".join(DEVICES) + r"|(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _AS_SIZES = "as in {image: {height: 224}}, or image.height=224"
 _TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
@@ -56,7 +59,7 @@ def nearest_row(factor: Factor, value: object) -> str | None:
     return f"{near} Or {install}" if near else install
 
 
-def check_value(factor: Factor, value: Any) -> Value:
+def check_value(factor: Factor, value: Plain) -> Value:
     """The canonical form of a value; raises ValueProblem naming the valid range."""
     if value is None and may_be_null(factor):
         return None
@@ -80,74 +83,61 @@ def may_be_null(factor: Factor) -> bool:
     return factor.name in FACTORS and factor.default is None and factor.name != "workload"
 
 
-def bounds_ms(value: object) -> tuple[float, ...]:
+def bounds_ms(value: Plain) -> tuple[float, ...]:
     """The bounds of `slo_ms`: one or a list. Raises ValueProblem for what is no time."""
-    bounds: list[Any] = value if isinstance(value, list) else [value]
+    bounds = value if isinstance(value, list) else [value]
     if not bounds:
         raise ValueProblem("`slo_ms` is an empty list", "give a bound in ms, or remove the key")
-    for bound in bounds:
-        is_number = isinstance(bound, int | float) and not isinstance(bound, bool)
-        if not is_number or not 0 < bound < float("inf"):
-            hint = "as in `slo_ms: 50` or `slo_ms: [20, 50]`"
-            raise ValueProblem(f"`slo_ms` takes milliseconds above 0, or a list of them; not {describe(bound)}", hint)
-    return tuple(float(bound) for bound in bounds)
+    return tuple(_bound_ms(bound) for bound in bounds)
 
 
-def describe(value: Any) -> str:
-    """A value as a plan would write it, shortened."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _bound_ms(value: Plain) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf"):
+        return float(value)
+    hint = "as in `slo_ms: 50` or `slo_ms: [20, 50]`"
+    raise ValueProblem(f"`slo_ms` takes milliseconds above 0, or a list of them; not {described(value)}", hint)
 
 
-def _choice(factor: Factor, value: Any) -> str:
+def _choice(factor: Factor, value: Plain) -> str:
     if isinstance(value, str) and value in factor.choices:
         return value
-    what = f"`{factor.name}` takes one of {', '.join(factor.choices)}; not {describe(value)}"
+    what = f"`{factor.name}` takes one of {', '.join(factor.choices)}; not {described(value)}"
     raise ValueProblem(what, nearest_row(factor, value))
 
 
-def _integer(factor: Factor, value: Any) -> int:
+def _integer(factor: Factor, value: Plain) -> int:
     least, most = int(factor.minimum or 0), int(factor.maximum or LARGEST_INTEGER)
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         if value % factor.step:
             what = f"`{factor.name}` takes a multiple of {factor.step}; not {value}"
             raise ValueProblem(what, f"write {max(least, value // factor.step * factor.step)}")
         return value
-    hint = f"write {int(value)}" if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else None
-    if hint is None or not least <= float(value) <= most:
-        hint = factor.hint
-    raise ValueProblem(f"`{factor.name}` takes an integer from {least} to {most}; not {describe(value)}", hint)
+    is_whole = isinstance(value, float) and value.is_integer() and least <= value <= min(most, 1e15)
+    hint = f"write {value:.0f}" if is_whole else factor.hint
+    raise ValueProblem(f"`{factor.name}` takes an integer from {least} to {most}; not {described(value)}", hint)
 
 
-def _number(factor: Factor, value: Any) -> float:
+def _number(factor: Factor, value: Plain) -> float:
     least, most = factor.minimum or 0.0, factor.maximum or LARGEST_INTEGER
     if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most:
         return float(value)
     is_large = isinstance(value, int | float) and value > most
     takes = f"from {least:g} to {most:g}" if is_large or factor.maximum is not None else f"of at least {least:g}"
-    raise ValueProblem(f"`{factor.name}` takes a number {takes}; not {describe(value)}")
+    raise ValueProblem(f"`{factor.name}` takes a number {takes}; not {described(value)}")
 
 
-def _boolean(factor: Factor, value: Any) -> bool:
+def _boolean(factor: Factor, value: Plain) -> bool:
     if isinstance(value, bool):
         return value
     meant = _TRUTHS.get(str(value).lower())
     hint = f"in YAML 1.2 `{value}` is text: write {meant}" if meant else None
-    raise ValueProblem(f"`{factor.name}` takes true or false; not {describe(value)}", hint)
+    raise ValueProblem(f"`{factor.name}` takes true or false; not {described(value)}", hint)
 
 
-def _file(factor: Factor, value: Any) -> str:
+def _file(factor: Factor, value: Plain) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         built_in = f"{', '.join(factor.choices)}, or a path" if factor.choices else "a path"
-        raise ValueProblem(f"`{factor.name}` takes {built_in}; not {describe(value)}")
+        raise ValueProblem(f"`{factor.name}` takes {built_in}; not {described(value)}")
     if value in factor.choices:
         return value
     path = posixpath.normpath(value)
@@ -156,7 +146,7 @@ def _file(factor: Factor, value: Any) -> str:
     return value if is_named(value) else as_file(path)
 
 
-def _text(factor: Factor, value: Any) -> str:
+def _text(factor: Factor, value: Plain) -> str:
     match factor.form:
         case "cpus":
             return _cpus(factor, value)
@@ -172,11 +162,11 @@ def _text(factor: Factor, value: Any) -> str:
             return _rates(factor, value)
 
 
-def _cpus(factor: Factor, value: Any) -> str:
+def _cpus(factor: Factor, value: Plain) -> str:
     """CPU lists as taskset writes them; a single CPU may be an integer."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str) or not _CPUS.fullmatch(text):
-        raise ValueProblem(f"`{factor.name}` takes CPUs such as `0-3,8`; not {describe(value)}")
+        raise ValueProblem(f"`{factor.name}` takes CPUs such as `0-3,8`; not {described(value)}")
     for span in text.split(","):
         first, _, last = span.partition("-")
         if last and int(first) > int(last):
@@ -185,50 +175,53 @@ def _cpus(factor: Factor, value: Any) -> str:
     return text
 
 
-def _rates(factor: Factor, value: Any) -> str:
+def _rates(factor: Factor, value: Plain) -> str:
     """Rates as `30,10`; a single rate may be a number."""
     text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     try:
-        return ",".join(f"{rate:.12g}" for rate in rates_of(text))
-    except (ValueError, AttributeError) as error:
-        raise ValueProblem(f"`{factor.name}` takes rates above 0 such as `30,10`; not {describe(value)}") from error
+        rates = rates_of(text) if isinstance(text, str) else ()
+    except ValueError:
+        rates = ()
+    if not rates:
+        raise ValueProblem(f"`{factor.name}` takes rates above 0 such as `30,10`; not {described(value)}")
+    return ",".join(f"{rate:.12g}" for rate in rates)
 
 
-def _device(factor: Factor, value: Any) -> str:
+def _device(factor: Factor, value: Plain) -> str:
     if isinstance(value, str) and _DEVICE.fullmatch(value):
         return value
-    hint = "write cuda" if value == "gpu" else nearest(value, ("auto", "cpu", "cuda"))
+    hint = "write cuda" if value == "gpu" else nearest(value, DEVICES)
     raise ValueProblem(
-        f"`{factor.name}` takes auto, cpu, cuda or a GPU's UUID (GPU-...); not {describe(value)}",
+        f"`{factor.name}` takes {', '.join(DEVICES)} or a GPU's UUID (GPU-...); not {described(value)}",
         hint or "`nvidia-smi -L` lists the UUIDs",
     )
 
 
-def _pattern(factor: Factor, value: Any) -> str:
+def _pattern(factor: Factor, value: Plain) -> str:
     """A regular expression, as Python's `re` reads it."""
     if not isinstance(value, str) or not value:
-        raise ValueProblem(f"`{factor.name}` takes a regular expression; not {describe(value)}", "as in `.*/fc/.*`")
+        raise ValueProblem(f"`{factor.name}` takes a regular expression; not {described(value)}", "as in `.*/fc/.*`")
     try:
         re.compile(value)
     except re.error as error:
-        what = f"`{factor.name}` takes a regular expression; {describe(value)} is not valid: {error}"
+        what = f"`{factor.name}` takes a regular expression; {described(value)} is not valid: {error}"
         raise ValueProblem(what) from error
     return value
 
 
-def _sizes(factor: Factor, value: Any) -> str:
+def _sizes(factor: Factor, value: Plain) -> str:
     """`INPUT.DIM=N`, several of them with commas, in the order of their names."""
     if not isinstance(value, str):
-        raise ValueProblem(f"`{factor.name}` takes sizes of dimensions; not {describe(value)}", _AS_SIZES)
+        raise ValueProblem(f"`{factor.name}` takes sizes of dimensions; not {described(value)}", _AS_SIZES)
     try:
         return sizes_text(parse_sizes(value))
     except ValueError as error:
         raise ValueProblem(f"`{factor.name}`: {error}", _AS_SIZES) from error
 
 
-def _word(factor: Factor, value: Any) -> str:
+def _word(factor: Factor, value: Plain) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueProblem(f"`{factor.name}` takes a word; not {describe(value)}", factor.hint)
+        raise ValueProblem(f"`{factor.name}` takes a word; not {described(value)}", factor.hint)
     return value
 
 

@@ -27,9 +27,13 @@ Feed = Mapping[str, npt.NDArray[Any]]
 Values = npt.NDArray[Any]
 
 _REFUSALS = (
-    errors.Fail, errors.InvalidArgument, errors.InvalidGraph, errors.InvalidProtobuf, errors.NotImplemented,
+    errors.Fail,
+    errors.InvalidArgument,
+    errors.InvalidGraph,
+    errors.InvalidProtobuf,
+    errors.NotImplemented,
     errors.RuntimeException,
-)  # fmt: skip
+)
 _FATAL = 4  # of onnxruntime's severities: errors are raised, not logged as well
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -91,26 +92,40 @@ def quantise(
     network.raise_opset(OPSET)
     _mend_biases(network)
     symmetric = scheme == "symmetric"
-    options = {"ActivationSymmetric": symmetric, "WeightSymmetric": True, "CalibStridedMinMax": 1}
-    if symmetric or pairs_weights:  # TensorRT folds the pairs around weights itself, and wants no integer biases
-        options |= {"AddQDQPairToWeight": True, "QuantizeBias": False, "QDQKeepRemovableActivations": pairs_weights}
+    with _quantising(source), tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
+        plain, prepared = Path(folder) / "plain.onnx", Path(folder) / "prepared.onnx"
+        network.save(plain, {})
+        quant_pre_process(plain, prepared, skip_symbolic_shape=True)
+        graph = read_graph(prepared)
+        kept = _surviving(network, graph, excluded)
+        multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
+        quantize_static(
+            prepared,
+            destination,
+            _Feeds(feeds),
+            quant_format=QuantFormat.QDQ,
+            per_channel=by_channel,
+            activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            calibrate_method=CalibrationMethod[METHODS[method]],
+            nodes_to_exclude=kept,
+            extra_options=_options(symmetric, pairs_weights),
+        )
+    require_unquantised(destination, set(kept) & multiplying)
+    require_finite_scales(destination)
+    if pairs_weights and not symmetric:
+        _read_unrounded(destination)
+    stamp(destination, metadata)
+    return kept
+
+
+@contextmanager
+def _quantising(source: Path) -> Iterator[None]:
+    """Without the advice that the quantiser logs to the root logger; what it cannot take is an InputError."""
     level = logging.getLogger().level
-    logging.getLogger().setLevel(logging.ERROR)  # the quantiser logs advice to the root logger
+    logging.getLogger().setLevel(logging.ERROR)
     try:
-        with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
-            plain, prepared = Path(folder) / "plain.onnx", Path(folder) / "prepared.onnx"
-            network.save(plain, {})
-            quant_pre_process(plain, prepared, skip_symbolic_shape=True)
-            graph = read_graph(prepared)
-            kept = _surviving(network, graph, excluded)
-            multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
-            quantize_static(
-                prepared, destination, _Feeds(feeds), quant_format=QuantFormat.QDQ, per_channel=by_channel,
-                activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8, weight_type=QuantType.QInt8,
-                calibrate_method=CalibrationMethod[METHODS[method]], nodes_to_exclude=kept,
-                # Stride 1: a batch's activations are dropped before the next one runs.
-                extra_options=options,
-            )  # fmt: skip
+        yield
     except _REFUSALS as error:
         text = " ".join(str(error).split())[:200]
         if text == "scale issue":  # onnxruntime's words for a range that is NaN
@@ -120,12 +135,18 @@ def quantise(
         ) from error
     finally:
         logging.getLogger().setLevel(level)
-    require_unquantised(destination, set(kept) & multiplying)
-    require_finite_scales(destination)
-    if pairs_weights and not symmetric:
-        _read_unrounded(destination)
-    stamp(destination, metadata)
-    return kept
+
+
+def _options(symmetric: bool, pairs_weights: bool) -> dict[str, bool | int]:
+    """The quantiser's own. Stride 1: a batch's activations are dropped before the next one runs."""
+    options: dict[str, bool | int] = {
+        "ActivationSymmetric": symmetric,
+        "WeightSymmetric": True,
+        "CalibStridedMinMax": 1,
+    }
+    if symmetric or pairs_weights:  # TensorRT folds the pairs around weights itself, and wants no integer biases
+        options |= {"AddQDQPairToWeight": True, "QuantizeBias": False, "QDQKeepRemovableActivations": pairs_weights}
+    return options
 
 
 def quantise_at_run(
@@ -144,9 +165,13 @@ def quantise_at_run(
         network.save(plain, {})
         try:
             quantize_dynamic(
-                plain, destination, op_types_to_quantize=["MatMul"], per_channel=by_channel,
-                weight_type=QuantType.QInt8, nodes_to_exclude=sorted(excluded),
-            )  # fmt: skip
+                plain,
+                destination,
+                op_types_to_quantize=["MatMul"],
+                per_channel=by_channel,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=sorted(excluded),
+            )
         except _REFUSALS as error:
             text = " ".join(str(error).split())[:200]
             raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="run it in fp32") from error

@@ -186,9 +186,11 @@ def _make(folder: Path, python: Path) -> None:
     uv = shutil.which("uv")
     if uv is None:
         raise UnsupportedError(
-            "modelopt needs an environment of its own, and uv to make it", code=Cause.NO_PACKAGE, names=("modelopt",),
+            "modelopt needs an environment of its own, and uv to make it",
+            code=Cause.NO_PACKAGE,
+            names=("modelopt",),
             hint="install uv (pip install uv), or use quantiser: pybench",
-        )  # fmt: skip
+        )
     steps = (
         [uv, "venv", "--quiet", "--clear", "--no-config", "--python", sys.executable, str(folder)],
         [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python), "--requirement", str(LOCK)],
@@ -198,9 +200,10 @@ def _make(folder: Path, python: Path) -> None:
         if done.returncode != 0:
             raise UnsupportedError(
                 f"modelopt's environment cannot be made ({_last_words(done.stderr)})",
-                code=Cause.NO_PACKAGE, names=("modelopt",),
+                code=Cause.NO_PACKAGE,
+                names=("modelopt",),
                 hint=f"making it requires network access once; its folder is {folder}",
-            )  # fmt: skip
+            )
     (folder / COMPLETE).touch()
 
 
@@ -210,9 +213,10 @@ def _run(command: list[str], folder: Path, failure: str, added: dict[str, str]) 
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode == CANNOT_SEARCH:
         raise UnsupportedError(
-            f"modelopt's process cannot measure ({_last_words(done.stderr)})", code=Cause.NO_SEARCH,
+            f"modelopt's process cannot measure ({_last_words(done.stderr)})",
+            code=Cause.NO_SEARCH,
             hint="install TensorRT 10 and a driver for CUDA 13 (docs/user/tensorrt.md), or use quantiser: modelopt",
-        )  # fmt: skip
+        )
     if done.returncode != 0:
         raise InputError(f"{failure} ({_last_words(done.stderr)})", hint="use quantiser: pybench")
 

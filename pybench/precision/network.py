@@ -154,8 +154,9 @@ class Network:
         except (RuntimeError, version_converter.ConvertError) as error:
             raise UnsupportedError(
                 f"the graph cannot be brought from opset {self.opset} to {version} ({_short(error)})",
-                code=Cause.NO_OPSET, hint="export the model again",
-            ) from error  # fmt: skip
+                code=Cause.NO_OPSET,
+                hint="export the model again",
+            ) from error
         _initialise_constants(converted.graph)  # what was an attribute may be a Constant node now
         if len(names) == len(converted.graph.node):  # the converter forgets properties, and some names
             for node, name in zip(converted.graph.node, names, strict=True):

@@ -86,9 +86,13 @@ def _with_stored_weights(
 
         root.setLevel(logging.ERROR)
         tool = MatMulNBitsQuantizer(
-            model, bits=bits, block_size=block_size, is_symmetric=scheme == "symmetric",
-            accuracy_level=ACCURACY_LEVEL, nodes_to_exclude=sorted(excluded),
-        )  # fmt: skip
+            model,
+            bits=bits,
+            block_size=block_size,
+            is_symmetric=scheme == "symmetric",
+            accuracy_level=ACCURACY_LEVEL,
+            nodes_to_exclude=sorted(excluded),
+        )
         tool.process()
     except (ValueError, RuntimeError, LookupError, AssertionError) as error:
         text = " ".join(str(error).split())[:200]

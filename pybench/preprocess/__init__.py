@@ -18,5 +18,11 @@ from pybench.preprocess.stream import SlotStream
 from pybench.preprocess.vocabulary import find_tokenizer, vocabulary_size
 
 __all__ = [
-    "Corpus", "SlotStream", "find_tokenizer", "open_batches", "open_ragged", "resolve_corpus", "vocabulary_size",
-]  # fmt: skip
+    "Corpus",
+    "SlotStream",
+    "find_tokenizer",
+    "open_batches",
+    "open_ragged",
+    "resolve_corpus",
+    "vocabulary_size",
+]

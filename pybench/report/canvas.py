@@ -24,9 +24,14 @@ if TYPE_CHECKING:
     from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
 
-BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, BLACK, GREY = (
-    "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#1a1a1a", "#8a8a8a",
-)  # fmt: skip
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREEN = "#009E73"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+PURPLE = "#CC79A7"
+BLACK = "#1a1a1a"
+GREY = "#8a8a8a"
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis

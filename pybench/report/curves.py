@@ -57,11 +57,28 @@ def draw_line(axes: Axes, position: int, line: Line) -> None:
     for x, estimate in line.points:
         if estimate.lower is not None and estimate.upper is not None:
             axes.plot([x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
-    axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=line.name or None,
-              markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+    axes.plot(
+        places,
+        values,
+        linestyle="none",
+        marker=marker,
+        color=colour,
+        markersize=5,
+        label=line.name or None,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+    )
     for place in line.marked:
-        axes.plot([places[place]], [values[place]], linestyle="none", marker="o", markersize=10, color=colour,
-                  markerfacecolor="none", markeredgewidth=1.1)  # fmt: skip
+        axes.plot(
+            [places[place]],
+            [values[place]],
+            linestyle="none",
+            marker="o",
+            markersize=10,
+            color=colour,
+            markerfacecolor="none",
+            markeredgewidth=1.1,
+        )
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:

@@ -27,9 +27,10 @@ def bfloat16_type(what: str) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError as error:
         raise UnsupportedError(
-            f"{what} is bfloat16, and ml_dtypes is not installed", code=Cause.NO_BF16_TENSORS,
+            f"{what} is bfloat16, and ml_dtypes is not installed",
+            code=Cause.NO_BF16_TENSORS,
             hint="install pybench-campaign[onnx]",
-        ) from error  # fmt: skip
+        ) from error
     found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
     return found
 

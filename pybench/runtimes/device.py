@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.runtimes import DEVICES
 from pybench.errors import UnsupportedError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -16,7 +17,7 @@ def narrow(device: str) -> None:
 
     Frameworks number devices in an order of their own; after this the one GPU is number 0 for each of them.
     """
-    if device not in ("auto", "cpu", "cuda"):
+    if device not in DEVICES:
         os.environ[VISIBLE] = device
 
 

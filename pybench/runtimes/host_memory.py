@@ -76,8 +76,15 @@ def _bind(memory: NDArray[np.uint8], node: int) -> None:
     mask = (ctypes.c_ulong * (MOST_NODES // bits))()
     mask[node // bits] = 1 << node % bits
     try:
-        _call(0, memory.ctypes.data_as(ctypes.c_void_p), ctypes.c_ulong(memory.nbytes), MPOL_BIND, mask,
-              ctypes.c_ulong(MOST_NODES), 0)  # fmt: skip
+        _call(
+            0,
+            memory.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_ulong(memory.nbytes),
+            MPOL_BIND,
+            mask,
+            ctypes.c_ulong(MOST_NODES),
+            0,
+        )
     except OSError as error:
         raise _refused(node, str(error)) from error
 

@@ -215,9 +215,13 @@ def open_case(
 ) -> OnnxRuntimeSession:
     """`given`: the ONNX file. It states its own inputs, and has no algorithms to choose from."""
     return open_session(
-        given, precision=opened_in(case), threads=threads, device=case.device, provider=case.provider,
+        given,
+        precision=opened_in(case),
+        threads=threads,
+        device=case.device,
+        provider=case.provider,
         launch="enqueue" if case.workload_row.generates else case.launch,  # a graph has one shape, a cache grows
-    )  # fmt: skip
+    )
 
 
 def open_session(

@@ -18,13 +18,22 @@ _OF_GPUS = {backend.name for backend in RUNTIMES["onnxruntime"].backends if back
 _GPU_FAILED = re.compile(r"\bCU[A-Z_]* failure \d|TensorRT (EP|input|output)")
 # What it says of a file that another version, or another runtime, may take: its words, a code, what to do about it.
 _NOT_TAKEN = (
-    (re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"), Cause.FORMAT_TOO_NEW,
-     "install a newer onnxruntime, or save the model with an older ir_version"),
-    (re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"),
-     Cause.OPSET_TOO_NEW, "install a newer onnxruntime, or export the model with an older opset"),
-    (re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"), Cause.UNKNOWN_OPERATOR,
-     "export the model with ONNX's own operators: no library of custom ones is loaded"),
-)  # fmt: skip
+    (
+        re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
+        Cause.FORMAT_TOO_NEW,
+        "install a newer onnxruntime, or save the model with an older ir_version",
+    ),
+    (
+        re.compile(r"Opset \d+ is under development|official support for domain \S+ is till opset \d+"),
+        Cause.OPSET_TOO_NEW,
+        "install a newer onnxruntime, or export the model with an older opset",
+    ),
+    (
+        re.compile(r"\S+ is not a registered function/op|No Op registered for \S+"),
+        Cause.UNKNOWN_OPERATOR,
+        "export the model with ONNX's own operators: no library of custom ones is loaded",
+    ),
+)
 # What stands before the message: in Python the status, then the file, and a place in onnxruntime's own sources.
 _PREAMBLE = re.compile(
     r"^(\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : )?(Load model from .*? failed:)?(/onnxruntime_src/.*?\) )?"

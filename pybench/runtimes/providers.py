@@ -51,7 +51,8 @@ def chosen_for(runtime: Runtime, device: str, provider: str | None, built_in: tu
 
 def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
     """Providers in the order of preference, with their options. `graph`: whether CUDA runs are captured."""
-    if provider == "cpu":
+    row = backend(provider)
+    if not row.needs_gpu:
         return [(CPU, {})]
     cuda = {
         "device_id": "0",
@@ -59,11 +60,10 @@ def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
         "cudnn_conv_algo_search": "EXHAUSTIVE",
         # What tensor cores read, and slower without them; there is no such convolution in BF16.
         "prefer_nhwc": "1" if precision in ("tf32", "fp16") else "0",
-        "enable_cuda_graph": "1" if graph and provider == "cuda" else "0",
+        "enable_cuda_graph": "1" if graph and row.captures else "0",
     }
-    if provider == "cuda":
-        return [(CUDA, cuda), (CPU, {})]
-    return [(TENSORRT, _tensorrt(precision)), (CUDA, cuda), (CPU, {})]
+    chain = [(CUDA, cuda), (CPU, {})]
+    return [(TENSORRT, _tensorrt(precision)), *chain] if provider == "tensorrt" else chain
 
 
 def set_tf32(precision: str) -> None:

@@ -48,13 +48,13 @@ class TorchSession:
         self.compile_s: float | None = None
         self.metadata: dict[str, str] = {}
         self._held: Held | None = None  # what was on the device last
+        until_idle = ", from its first launch until the device is idle" if kind == "cuda" else ""
         self.labels: dict[str, Any] = {
             "runtime_version": torch.__version__,
             "layout": "channels_last" if self._channels_last else "contiguous",
-            "iteration": "one forward pass, from its first launch until the device is idle" if kind == "cuda"
-            else "one forward pass",
+            "iteration": f"one forward pass{until_idle}",
             **flags(),
-        }  # fmt: skip
+        }
 
     @property
     def device(self) -> str:

@@ -158,15 +158,26 @@ def open_case(
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
     return open_session(
-        given(), spec, precision=case.precision, kind=kind, mode=case.compile_mode, threads=threads,
+        given(),
+        spec,
+        precision=case.precision,
+        kind=kind,
+        mode=case.compile_mode,
+        threads=threads,
         deterministic=deterministic,
-    )  # fmt: skip
+    )
 
 
 def open_session(
-    module: nn.Module, spec: Specs, *, precision: str, kind: str, mode: str, threads: int,
+    module: nn.Module,
+    spec: Specs,
+    *,
+    precision: str,
+    kind: str,
+    mode: str,
+    threads: int,
     deterministic: bool = False,
-) -> TorchCompileSession:  # fmt: skip
+) -> TorchCompileSession:
     """As `torch.open_session`; compiles when a shape is known, on `threads` CPUs.
 
     Raises UnsupportedError for a mode that a CPU has not (`no_gpu`). Binding raises it for a module that is not one
@@ -224,9 +235,10 @@ def _compile_errors() -> Iterator[None]:
         yield
     except (Unsupported, UserError) as error:
         raise UnsupportedError(
-            f"torch.compile cannot take the model as one graph ({_first_line(error)})", code=Cause.NO_FULL_GRAPH,
+            f"torch.compile cannot take the model as one graph ({_first_line(error)})",
+            code=Cause.NO_FULL_GRAPH,
             hint="use runtime: torch",
-        ) from error  # fmt: skip
+        ) from error
     except RuntimeError as error:
         # Inductor wraps what went wrong in an error of its own, and keeps the name of the first in its text.
         missing = next((name for name in _MISSING if name in str(error)), None)

@@ -30,9 +30,10 @@ class TorchGeneration:
         module = session.module
         if not isinstance(module, Decoder):
             raise UnsupportedError(
-                f"{type(module).__name__} keeps no keys and values", code=Cause.NO_CACHE,
+                f"{type(module).__name__} keeps no keys and values",
+                code=Cause.NO_CACHE,
                 hint="give the model `new_cache` and `extend`, as pybench/models/tinylm.py has them",
-            )  # fmt: skip
+            )
         self._module, self._kind, self._task = module, session.kind, task
         samples, self._past = task.prompt.shape
         host = torch.from_numpy(task.prompt)

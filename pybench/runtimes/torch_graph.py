@@ -237,7 +237,8 @@ def open_session(
     """
     if not hasattr(torch.cuda.CUDAGraph, "raw_cuda_graph_exec"):
         raise UnsupportedError(
-            f"torch {torch.__version__} does not give its graphs' handles away", code=Cause.TORCH_TOO_OLD,
+            f"torch {torch.__version__} does not give its graphs' handles away",
+            code=Cause.TORCH_TOO_OLD,
             hint="install torch 2.10 or later",
-        )  # fmt: skip
+        )
     return TorchGraphSession(prepare(module, spec, precision, kind, deterministic), spec, precision, kind)

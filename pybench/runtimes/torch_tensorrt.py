@@ -121,8 +121,9 @@ def open_session(
     except Exception as error:  # it takes names from TensorRT's libraries: with another version's, anything
         raise UnsupportedError(
             f"torch-tensorrt cannot be imported here ({type(error).__name__}: {error})",
-            code=Cause.NO_PACKAGE, names=("torch_tensorrt",),
+            code=Cause.NO_PACKAGE,
+            names=("torch_tensorrt",),
             hint=f"install the torch-tensorrt of torch {torch.__version__}, with the TensorRT that it pins",
-        ) from error  # fmt: skip
+        ) from error
     prepared = prepare(module, spec, precision, kind, deterministic).to(memory_format=torch.contiguous_format)
     return TorchTensorRtSession(prepared, spec, precision, kind, launch, library)

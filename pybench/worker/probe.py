@@ -196,7 +196,6 @@ def _power_rails() -> dict[str, Any]:
 
 
 _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
-    **{row.name: partial(_package, row) for row in PACKAGES.values() if row.module is not None},
     "machine": _machine,
     "cuda": _cuda,
     "torch": _torch,
@@ -207,6 +206,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "openvino": _openvino,
     "modelopt": _modelopt,
     "digits": lambda: {"version": metadata.version("scikit-learn")},
+    **{row.name: partial(_package, row) for row in PACKAGES.values() if row.module is not None},
     **{row.package: partial(_distribution, row.package) for row in LIBRARIES.values()},
     "go_rust": _go_rust,
     "gpu": _gpu,

@@ -163,9 +163,12 @@ def _ratio(
     """`factor` times the time of a case over that of another, without blocks whose software differs."""
     comparable = software.between(case, other)
     effect = compare_paired(
-        comparable.kept(_times(case, measurements)), _times(other, measurements), "ratio", EQUIVALENCE_MARGIN,
+        comparable.kept(_times(case, measurements)),
+        _times(other, measurements),
+        "ratio",
+        EQUIVALENCE_MARGIN,
         confidence=confidence,
-    )  # fmt: skip
+    )
     return None if effect is None else effect.estimate.scaled(factor)
 
 

@@ -142,9 +142,15 @@ def _compare_pair(
     first, second = (devices.get(case.id, {}) for case in (pair.case, pair.baseline))
     timed, timed_before = (latencies.get(case.id, frozenset()) for case in (pair.case, pair.baseline))
     return PairFinding(
-        pair, effects, frozenset(first.values()), frozenset(second.values()), timed, timed_before, comparability,
+        pair,
+        effects,
+        frozenset(first.values()),
+        frozenset(second.values()),
+        timed,
+        timed_before,
+        comparability,
         _same_device(first, second),
-    )  # fmt: skip
+    )
 
 
 def _same_device(first: Mapping[int, str], second: Mapping[int, str]) -> bool | None:

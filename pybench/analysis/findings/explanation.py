@@ -208,9 +208,13 @@ def _is_faster(first: ExplainedCase, second: ExplainedCase) -> bool:
 def _shares(profiles: tuple[Profile, Profile]) -> list[WorkShare]:
     """By kinds of work, those of constants apart; the costliest for the first side first."""
     kinds: list[tuple[Work, bool]] = [
-        ("multiplying", False), ("moving", True), ("moving", False), ("quantising", True), ("quantising", False),
+        ("multiplying", False),
+        ("moving", True),
+        ("moving", False),
+        ("quantising", True),
+        ("quantising", False),
         ("other", False),
-    ]  # fmt: skip
+    ]
     found = []
     for work, constants in kinds:
         kernels = [[one for one in work_of(side, work) if one.of_constants == constants] for side in profiles]

@@ -17,9 +17,17 @@ from pybench.dataset import Dataset
 
 # What decides which ids a case reads; `path`, `model`, `runtime`, `precision` and `threads` must not.
 _DECIDES = (
-    "workload", "tokenizer", "corpus", "corpus_limit_bytes", "corpus_field", "batch", "seq_len",
-    "warmup_iterations", "iterations", "energy_window_s",
-)  # fmt: skip
+    "workload",
+    "tokenizer",
+    "corpus",
+    "corpus_limit_bytes",
+    "corpus_field",
+    "batch",
+    "seq_len",
+    "warmup_iterations",
+    "iterations",
+    "energy_window_s",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,15 @@ from pybench.catalogue.metrics import metric_named
 from pybench.catalogue.protocols import Protocol
 
 SPEED = (
-    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
-    "gpu_energy_per_sample_j", "peak_device_bytes", "model_bytes",
-)  # fmt: skip
+    "latency_mean_ms",
+    "latency_p50_ms",
+    "latency_p95_ms",
+    "latency_p99_ms",
+    "throughput_samples_per_s",
+    "gpu_energy_per_sample_j",
+    "peak_device_bytes",
+    "model_bytes",
+)
 ACCURACY = ("top1_percent", "top5_percent")
 ENERGY = "gpu_energy_per_sample_j"
 PERCENT = 100.0

@@ -116,9 +116,12 @@ class BoardClaim:
 
     def _write(self) -> None:
         record = {
-            "schema_version": guardian.SCHEMA_VERSION, "boot_id": boot_id(), "uuid": self.uuid,
-            "worker_pid": os.getpid(), "settings": self._noted,
-        }  # fmt: skip
+            "schema_version": guardian.SCHEMA_VERSION,
+            "boot_id": boot_id(),
+            "uuid": self.uuid,
+            "worker_pid": os.getpid(),
+            "settings": self._noted,
+        }
         guardian.write_record(self.record, record)
 
     def _wait_for_lock(self, wait_s: float) -> None:

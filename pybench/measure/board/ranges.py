@@ -52,8 +52,11 @@ class BoardRanges:
 
     def as_json(self) -> dict[str, Any]:
         """Name -> {`takes`: in words, `range` or `clocks`: as numbers}, for settings that NVML tells a range of."""
-        numbers = {"power_limit_w": self.power_limit_w, "sm_clock_mhz": self.sm_clock_mhz,
-                   "memory_clock_mhz": self.memory_clock_mhz}  # fmt: skip
+        numbers = {
+            "power_limit_w": self.power_limit_w,
+            "sm_clock_mhz": self.sm_clock_mhz,
+            "memory_clock_mhz": self.memory_clock_mhz,
+        }
         return {
             name: {"takes": self.takes(name), "range" if name == "power_limit_w" else "clocks": value}
             for name, value in numbers.items()

@@ -133,8 +133,10 @@ class BoardSettings:
     def _read_before(self) -> Record:
         """What is to be restored, as the record keeps it. Raises where that cannot be known."""
         before: Record = {name: {"wanted": value} for name, value in self._wanted.items()}
-        self._settings = {name: {"wanted": value, "before": None, "applied": None, "restored": None,
-                                 "is_restored": None} for name, value in self._wanted.items()}  # fmt: skip
+        self._settings = {
+            name: {"wanted": value, "before": None, "applied": None, "restored": None, "is_restored": None}
+            for name, value in self._wanted.items()
+        }
         if "power_limit_w" in before:
             try:
                 limit_mw = self._board.power_limit_mw()

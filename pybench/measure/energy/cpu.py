@@ -102,9 +102,14 @@ class CpuEnergy:
         # Each edge falls anywhere in one update: rectangular, both edges.
         within_j = energy_j / window.duration_s * UPDATE_S / sqrt(6)
         return Quantity(
-            value=energy_j, window=window.name, u_standard=within_j, method=method, scope=scope,
-            valid=not invalidate(troubles), reasons=tuple(troubles),
-        )  # fmt: skip
+            value=energy_j,
+            window=window.name,
+            u_standard=within_j,
+            method=method,
+            scope=scope,
+            valid=not invalidate(troubles),
+            reasons=tuple(troubles),
+        )
 
     def _poll(self) -> None:
         while not self._stopping.wait(WRAP_POLL_S):

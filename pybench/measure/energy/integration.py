@@ -163,19 +163,26 @@ def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Integrat
     by_samples = len(samples.time_ns) >= FEWEST_SAMPLES
     origin_ns = int(samples.time_ns[0]) if by_samples else int(begin_ns[0]) if len(begin_ns) else 0
     steps = find_steps(
-        trace.counter, origin_ns, profile.counter_tick_s, profile.counter_tick_jitter_s,
+        trace.counter,
+        origin_ns,
+        profile.counter_tick_s,
+        profile.counter_tick_jitter_s,
         tick_is_known=profile.origin != "assumed",
-    )  # fmt: skip
+    )
     if by_samples:
         return _IntegrationInput(samples, steps, origin_ns, profile, True)
     samples = _from_counter(steps, origin_ns)
     if len(samples.time_ns) < FEWEST_SAMPLES:
         return None
     as_late_as_counter = replace(
-        profile, sample_delay_s=profile.counter_delay_s, u_sample_delay_s=profile.u_counter_delay_s,
-        response_s=1e-6, u_response_s=0.0, stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
+        profile,
+        sample_delay_s=profile.counter_delay_s,
+        u_sample_delay_s=profile.u_counter_delay_s,
+        response_s=1e-6,
+        u_response_s=0.0,
+        stamp_jitter_s=profile.counter_tick_s / np.sqrt(12),
         sample_period_s=profile.counter_tick_s,
-    )  # fmt: skip
+    )
     return _IntegrationInput(samples, steps, origin_ns, as_late_as_counter, False)
 
 

@@ -97,24 +97,14 @@ def counter_difference(
     reasons: list[tuple[Reason, ...]] = []
     valid = np.ones(count, bool)
     for index in range(count):
-        why: list[Reason] = []
-        if edge_s[index] > WANTED_RELATIVE * length_s[index]:
-            why.append(
-                Reason(
-                    ReasonCode.WINDOW_TOO_SHORT,
-                    f"{length_s[index]:.3g} s, and 5 % standard uncertainty need "
-                    f"{edge_s[index] / WANTED_RELATIVE:.3g} s",
-                )
-            )
-        if resets[first[index]] != resets[last[index]]:
-            why.append(Reason(ReasonCode.COUNTER_RESET, "the energy counter went back inside the window"))
-        elif energy_j[index] == 0:
-            why.append(Reason(ReasonCode.COUNTER_STUCK, "the energy counter did not move in the window"))
-        worst_s = max(miss_begin_s[index], miss_end_s[index])
-        if worst_s > tick_s:
-            why.append(
-                Reason(ReasonCode.COUNTER_GAP, f"the reading nearest to an edge is up to {worst_s:.3g} s away from it")
-            )
+        why = _doubts(
+            length_s=length_s[index],
+            edge_s=edge_s[index],
+            worst_s=max(miss_begin_s[index], miss_end_s[index]),
+            tick_s=tick_s,
+            is_reset=resets[first[index]] != resets[last[index]],
+            is_stuck=energy_j[index] == 0,
+        )
         valid[index] = not invalidate(why)
         if measured_tick_s is None:
             why.append(
@@ -125,6 +115,25 @@ def counter_difference(
             )
         reasons.append(tuple(why))
     return energy_j, u_j, reasons, valid
+
+
+def _doubts(
+    *, length_s: float, edge_s: float, worst_s: float, tick_s: float, is_reset: bool, is_stuck: bool
+) -> list[Reason]:
+    """Of one window. `edge_s`: the uncertainty of its edges together; `worst_s`: how far a reading is from its edge."""
+    why: list[Reason] = []
+    if edge_s > WANTED_RELATIVE * length_s:
+        needed_s = edge_s / WANTED_RELATIVE
+        detail = f"{length_s:.3g} s, and 5 % standard uncertainty need {needed_s:.3g} s"
+        why.append(Reason(ReasonCode.WINDOW_TOO_SHORT, detail))
+    if is_reset:
+        why.append(Reason(ReasonCode.COUNTER_RESET, "the energy counter went back inside the window"))
+    elif is_stuck:
+        why.append(Reason(ReasonCode.COUNTER_STUCK, "the energy counter did not move in the window"))
+    if worst_s > tick_s:
+        detail = f"the reading nearest to an edge is up to {worst_s:.3g} s away from it"
+        why.append(Reason(ReasonCode.COUNTER_GAP, detail))
+    return why
 
 
 def _nearest(times_ns: Times, wanted_ns: Times) -> NDArray[np.int64]:

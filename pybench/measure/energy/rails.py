@@ -127,9 +127,15 @@ class PowerRails:
         within_j = hypot(*(part.u_standard or 0.0 for part in parts))
         samples = min(part.samples or 0 for part in parts)
         return Quantity(
-            value=sum(energies), window=window.name, u_standard=within_j, samples=samples, method=METHOD, scope=scope,
-            valid=not invalidate(reasons), reasons=tuple(dict.fromkeys(reasons)),
-        )  # fmt: skip
+            value=sum(energies),
+            window=window.name,
+            u_standard=within_j,
+            samples=samples,
+            method=METHOD,
+            scope=scope,
+            valid=not invalidate(reasons),
+            reasons=tuple(dict.fromkeys(reasons)),
+        )
 
     def facts(self) -> dict[str, Any]:
         """What was found and how it was read, for environment.json."""

@@ -29,16 +29,25 @@ def system_energies(gpu: Quantity, cpu: Quantity) -> dict[str, Quantity]:
     total_j = gpu.value + cpu.value
     within, absolute = _pairs(gpu, cpu, "u_standard"), _pairs(gpu, cpu, "u_absolute")
     energy = Quantity(
-        value=total_j, window=gpu.window, u_standard=hypot(*within), u_absolute=hypot(*absolute), method=method,
-        scope=SCOPE, valid=True,
-    )  # fmt: skip
+        value=total_j,
+        window=gpu.window,
+        u_standard=hypot(*within),
+        u_absolute=hypot(*absolute),
+        method=method,
+        scope=SCOPE,
+        valid=True,
+    )
     if total_j <= 0:
         return {ENERGY: energy}
     share = Quantity(
-        value=cpu.value / total_j, window=gpu.window, method=method, scope=SCOPE, valid=True,
+        value=cpu.value / total_j,
+        window=gpu.window,
+        method=method,
+        scope=SCOPE,
+        valid=True,
         u_standard=hypot(cpu.value * within[0], gpu.value * within[1]) / total_j**2,
         u_absolute=hypot(cpu.value * absolute[0], gpu.value * absolute[1]) / total_j**2,
-    )  # fmt: skip
+    )
     return {ENERGY: energy, CPU_SHARE: share}
 
 

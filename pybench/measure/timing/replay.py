@@ -260,9 +260,12 @@ class GraphReplayer:
         with driver_errors():
             table = self._timer.replay(iterations, round(minimum_s * NANOSECONDS_PER_SECOND), due_ns, deep)
         gpu = GpuTimes(
-            table["gpu_begin_ns"], table["gpu_end_ns"], table["enqueue_end_ns"],
-            table["gpu_origin_ns"], table["gpu_origin_uncertainty_ns"],
-        )  # fmt: skip
+            table["gpu_begin_ns"],
+            table["gpu_end_ns"],
+            table["enqueue_end_ns"],
+            table["gpu_origin_ns"],
+            table["gpu_origin_uncertainty_ns"],
+        )
         due = table["due_ns"] if len(due_ns) else None
         return Times(table["enqueue_begin_ns"], table["end_ns"], due, gpu, deep)
 

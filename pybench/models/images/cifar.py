@@ -91,8 +91,10 @@ def _version(root: Path) -> _Version:
 def _read_records(path: Path) -> Batch:
     size = path.stat().st_size
     if size == 0 or size % RECORD_BYTES:
-        raise InputError(f"{path} is no batch of CIFAR-10: {size} bytes are no multiple of {RECORD_BYTES}",
-                         hint="unpack the binary version (cifar-10-binary.tar.gz) again")  # fmt: skip
+        raise InputError(
+            f"{path} is no batch of CIFAR-10: {size} bytes are no multiple of {RECORD_BYTES}",
+            hint="unpack the binary version (cifar-10-binary.tar.gz) again",
+        )
     records = np.memmap(path, np.uint8, "r").reshape(-1, RECORD_BYTES)
     return records[:, 1:], records[:, 0].astype(np.int64)
 
@@ -121,6 +123,9 @@ def _check_labels(path: Path, labels: npt.NDArray[np.int64], names: tuple[str, .
 _VERSIONS = (
     _Version(CIFAR_BINARY, "batches.meta.txt", _read_lines, _read_records),
     _Version(
-        CIFAR_PICKLED, "batches.meta", cifar_pickle.read_names, lambda path: cifar_pickle.read_batch(path, IMAGE_BYTES),
+        CIFAR_PICKLED,
+        "batches.meta",
+        cifar_pickle.read_names,
+        lambda path: cifar_pickle.read_batch(path, IMAGE_BYTES),
     ),
-)  # fmt: skip
+)

@@ -20,9 +20,18 @@ from pybench.errors import InputError
 _HINT = "unpack the Python version (cifar-10-python.tar.gz) again"
 # What a file that is cut, damaged or hostile makes of the reader.
 _UNREADABLE = (
-    pickle.UnpicklingError, EOFError, OSError, ValueError, TypeError, KeyError, IndexError, AttributeError,
-    ImportError, OverflowError, MemoryError,
-)  # fmt: skip
+    pickle.UnpicklingError,
+    EOFError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ImportError,
+    OverflowError,
+    MemoryError,
+)
 
 
 class _StoredType:

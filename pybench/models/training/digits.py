@@ -43,9 +43,13 @@ def train_on_digits(row: Model, parameters: Mapping[str, Any]) -> Trained:
 
 
 def train_digits(
-    model: nn.Module, images: Images, seed: int, epochs: int = EPOCHS, rate: float = LEARNING_RATE,
+    model: nn.Module,
+    images: Images,
+    seed: int,
+    epochs: int = EPOCHS,
+    rate: float = LEARNING_RATE,
     precision: str = "fp32",
-) -> nn.Module:  # fmt: skip
+) -> nn.Module:
     """Trains in place, where the model is, on all of `images`; returns it in evaluation mode. On a CPU equal seeds give
     equal weights.
 

@@ -103,9 +103,13 @@ class TrainingStep:
 
 
 def train(
-    model: nn.Module, shape: Shape, course: TrainingSettings, seed: int, device: torch.device,
+    model: nn.Module,
+    shape: Shape,
+    course: TrainingSettings,
+    seed: int,
+    device: torch.device,
     watch: Callable[[TrainingStep], None] | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Trains in place, leaves the model on `device` in evaluation mode and returns how many images it saw.
 
     `seed`: which images of the endless training split; `watch`: called after each step (its loss is still on the
@@ -141,9 +145,12 @@ def train(
 
 
 def judge(
-    model: nn.Module, shape: Shape, device: torch.device, images: int = VALIDATION_IMAGES,
+    model: nn.Module,
+    shape: Shape,
+    device: torch.device,
+    images: int = VALIDATION_IMAGES,
     difficulty: float = DIFFICULTY,
-) -> float:  # fmt: skip
+) -> float:
     """Top-1 in percent on the first validation images, in FP32 (in TF32 where the caller has left that on)."""
     hits = 0
     for start in range(0, images, JUDGED_TOGETHER):

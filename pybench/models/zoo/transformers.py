@@ -105,9 +105,14 @@ def _built(wanted: Wanted, made: Any, config: Any, attention: str) -> Any:
     if wanted.state is None:
         return made._from_config(config, attn_implementation=attention)
     module, found = made.from_pretrained(
-        None, config=config, state_dict=dict(wanted.state), dtype=torch.float32, attn_implementation=attention,
-        ignore_mismatched_sizes=True, output_loading_info=True,
-    )  # fmt: skip
+        None,
+        config=config,
+        state_dict=dict(wanted.state),
+        dtype=torch.float32,
+        attn_implementation=attention,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
     _check_fit(wanted, module, found)
     return module
 
@@ -120,18 +125,20 @@ def _check_fit(wanted: Wanted, module: Any, found: Mapping[str, Any]) -> None:
     start = f"{module.base_model_prefix}."  # before the names of what all tasks share, where there is a head
     has_heads = any(name.startswith(start) for name in wanted.state or ())
     unknown = sorted(
-        name for name in found["unexpected_keys"]
+        name
+        for name in found["unexpected_keys"]
         if not _POOLER.search(name) and (name.startswith(start) or not has_heads)
-    )  # fmt: skip
-    what = (
-        f"{missing[0]} is missing" if missing
-        else other_shape(*other[0]) if other
-        else f"the model has no {unknown[0]}" if unknown
-        else None
-    )  # fmt: skip
-    if what is not None:
-        hint = "give the weights of this very model, or give the model as the folder with their config.json"
-        raise misfit(wanted.file, wanted.model, what, hint)
+    )
+    if missing:
+        what = f"{missing[0]} is missing"
+    elif other:
+        what = other_shape(*other[0])
+    elif unknown:
+        what = f"the model has no {unknown[0]}"
+    else:
+        return
+    hint = "give the weights of this very model, or give the model as the folder with their config.json"
+    raise misfit(wanted.file, wanted.model, what, hint)
 
 
 def _empty(config: Any) -> Any:

@@ -37,7 +37,7 @@ from pybench.publication.carry.transport import (
     said,
     shown,
     with_query,
-)  # fmt: skip
+)
 from pybench.publication.pack.sums import hash_bytes
 
 _LARGEST_MANIFEST_BYTES = 4 << 20  # what the specification asks registries to take

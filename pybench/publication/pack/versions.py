@@ -12,8 +12,17 @@ from pybench import __version__
 
 # Those whose numbers, drawing or markup are in the report; none is imported here.
 PACKAGES = (
-    "contourpy", "fonttools", "jinja2", "kiwisolver", "markupsafe", "matplotlib", "numpy", "pillow", "polars", "scipy",
-)  # fmt: skip
+    "contourpy",
+    "fonttools",
+    "jinja2",
+    "kiwisolver",
+    "markupsafe",
+    "matplotlib",
+    "numpy",
+    "pillow",
+    "polars",
+    "scipy",
+)
 
 
 def of_report() -> dict[str, str]:

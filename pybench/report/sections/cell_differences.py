@@ -47,9 +47,12 @@ def differences_table(found: Sequence[CellsDifference]) -> Table:
         Column("Highest", ("highest", "highest_unit"), numeric=True),
     )
     return Table(
-        "cell-differences", "Accuracy over models and trainings", columns,
-        tuple(_row(one, _text(one, found)) for one in found), _NOTES,
-    )  # fmt: skip
+        "cell-differences",
+        "Accuracy over models and trainings",
+        columns,
+        tuple(_row(one, _text(one, found)) for one in found),
+        _NOTES,
+    )
 
 
 def _row(found: CellsDifference, text: str) -> tuple[Cell, ...]:

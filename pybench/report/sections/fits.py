@@ -184,9 +184,15 @@ def _draw_runs(axes: Axes, position: int, curves: LearningCurves, column: str, t
     colour, marker = pick(position)
     for number, frame in enumerate(curves.runs.values()):
         axes.plot(
-            frame["epoch"].to_list(), frame[column].to_list(), color=colour, marker=marker, markersize=3,
-            linewidth=0.8, alpha=0.8, label=text if number == 0 else None,
-        )  # fmt: skip
+            frame["epoch"].to_list(),
+            frame[column].to_list(),
+            color=colour,
+            marker=marker,
+            markersize=3,
+            linewidth=0.8,
+            alpha=0.8,
+            label=text if number == 0 else None,
+        )
 
 
 SECTION = Section("fits", "Training to an accuracy", build)

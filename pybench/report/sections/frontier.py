@@ -78,8 +78,9 @@ def _out_of_order(found: Frontier) -> str | None:
 
 def _batch_cell(case: Case | None, why_none: str, remark: str | None = None) -> Cell:
     shown = number_cell(None if case is None else float(case.batch), note=why_none if case is None else remark)
-    return Cell(shown.text, number=shown.number, note=shown.note,
-                csv=("", "") if case is None else (str(case.batch), case.id))  # fmt: skip
+    return Cell(
+        shown.text, number=shown.number, note=shown.note, csv=("", "") if case is None else (str(case.batch), case.id)
+    )
 
 
 def draw_memory(found: Sequence[Frontier], names: Sequence[str], measured: Mapping[str, CaseFinding]) -> list[Drawing]:

@@ -144,14 +144,20 @@ def _row(found: OperatingPoint, point: LimitPoint, name: str, unit: DisplayUnit)
     return (
         text_cell(name),
         _limit_cell(point.limit_w, point.case.id),
-        Cell(energy.text, energy.interval, energy.number, energy.note, tone=energy.tone,
-             csv=(found.energy.name, *energy.csv)),
+        Cell(
+            energy.text,
+            energy.interval,
+            energy.number,
+            energy.note,
+            tone=energy.tone,
+            csv=(found.energy.name, *energy.csv),
+        ),
         *(estimate_cell(ratio, why_none=_REFERENCE) for ratio in (point.relative_energy, point.relative_speed)),
         _wins_cell(point.wins_ratio),
         product,
         _wins_cell(point.delay_wins_ratio),
         number_cell(float(len(found.blocks)), text=str(len(found.blocks))),
-    )  # fmt: skip
+    )
 
 
 def _left_out(limit_w: int | None, case_id: str, why: str, name: str, columns: int) -> tuple[Cell, ...]:

@@ -93,8 +93,10 @@ class PartsSession:
         if transfers:
             raise UnsupportedError(
                 "each head is timed on the device, without the copies to and from it",
-                code=Cause.NO_TRANSFERS, names=(NAME,), hint="set transfers: false",
-            )  # fmt: skip
+                code=Cause.NO_TRANSFERS,
+                names=(NAME,),
+                hint="set transfers: false",
+            )
         self.trunk.write(inputs)
         self._enqueue(range(len(self.branches)))  # capturing asks for a plain execution first
         self.trunk.stream.synchronize()

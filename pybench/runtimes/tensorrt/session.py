@@ -29,8 +29,15 @@ from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait
 from pybench.runtimes.tensorrt import inspection, library
 
 NAME = "tensorrt"
-_DTYPES = {"FLOAT": np.float32, "HALF": np.float16, "INT32": np.int32, "INT64": np.int64, "INT8": np.int8,
-           "UINT8": np.uint8, "BOOL": np.bool_}  # fmt: skip
+_DTYPES = {
+    "FLOAT": np.float32,
+    "HALF": np.float16,
+    "INT32": np.int32,
+    "INT64": np.int64,
+    "INT8": np.int8,
+    "UINT8": np.uint8,
+    "BOOL": np.bool_,
+}
 
 
 class TensorRtSession:
@@ -241,9 +248,10 @@ def _tensors(
     unknown = [name for name, shape in shapes.items() if any(size < 0 for size in shape)]
     if unknown:
         raise UnsupportedError(
-            f"{path}: the shape of {', '.join(unknown)} depends on the data", code=Cause.DATA_DEPENDENT_SHAPE,
+            f"{path}: the shape of {', '.join(unknown)} depends on the data",
+            code=Cause.DATA_DEPENDENT_SHAPE,
             hint="pybench runs engines whose outputs have fixed shapes: cut the graph before such nodes",
-        )  # fmt: skip
+        )
     specs = {name: TensorSpec(name, _dtype(engine, name, path), shapes[name]) for name in names}
     return tuple(specs[name] for name in inputs), tuple(specs[name] for name in names if name not in inputs)
 

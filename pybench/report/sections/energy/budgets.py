@@ -141,12 +141,18 @@ def _energy_rows(finding: JouleFinding) -> list[_Row]:
     within_j, absolute_j = expanded(window.u_within_j), expanded(window.u_absolute_j)
     length_s = window.end_s - window.begin_s
     return [
-        _row("Energy", window.energy_j, "J", finding.share(window.energy_j),
-             f"of the {window.scope}; method {window.method}; window {window.window}: {length_s:.4g} s, "
-             f"{window.iterations:,} iterations", half=within_j),
+        _row(
+            "Energy",
+            window.energy_j,
+            "J",
+            finding.share(window.energy_j),
+            f"of the {window.scope}; method {window.method}; window {window.window}: {length_s:.4g} s, "
+            f"{window.iterations:,} iterations",
+            half=within_j,
+        ),
         _row("± within-board, 95 %", within_j, "J", finding.share(within_j), "for ratios on this board"),
         _row("± absolute, 95 %", absolute_j, "J", finding.share(absolute_j), "includes the unknown gain of the board"),
-    ]  # fmt: skip
+    ]
 
 
 def _part_rows(finding: JouleFinding) -> list[_Row]:
@@ -180,8 +186,16 @@ def _rest_rows(finding: JouleFinding) -> list[_Row]:
         _row("Idle power after", window.idle_after_w, "W", None, "at rest again, after the work"),
     ]
     if window.net_j is not None:
-        rows.append(_row("Energy above idle", window.net_j, "J", finding.share(window.net_j),
-                         "the energy minus the idle energy of the window; can be negative", half=net_j))  # fmt: skip
+        rows.append(
+            _row(
+                "Energy above idle",
+                window.net_j,
+                "J",
+                finding.share(window.net_j),
+                "the energy minus the idle energy of the window; can be negative",
+                half=net_j,
+            )
+        )
     if window.tail_j is not None:
         rows.append(
             _row("Tail", window.tail_j, "J", finding.share(window.tail_j), f"{tail}; can be negative", half=tail_j)
@@ -204,8 +218,11 @@ def _sensor_rows(finding: JouleFinding) -> list[_Row]:
         if sensor.get(key) is not None:
             text = str(sensor[key])
             assumed = key == "origin" and text == "assumed"
-            rows.append(_text_row(label, text, _ORIGINS.get(text, "") if key == "origin" else "",
-                                  tone="bad" if assumed else None))  # fmt: skip
+            rows.append(
+                _text_row(
+                    label, text, _ORIGINS.get(text, "") if key == "origin" else "", tone="bad" if assumed else None
+                )
+            )
     for key, (label, scale, unit) in _SENSOR.items():
         value = sensor.get(key)
         if isinstance(value, int | float):

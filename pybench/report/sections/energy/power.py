@@ -33,10 +33,10 @@ _LEFT_INCH = 1.0  # the lanes' names
 _LANE_INCH = 0.17
 _MARGIN = 0.03  # of the shown length, left and right of the windows
 _BEFORE_S, _AFTER_S = 0.1, 0.3  # of an edge, magnified: three lags of a sensor before, the counter's next ticks after
-_SAMPLES, _INSTANT, _COUNTER, _RECOVERED = (
-    "driver's samples, as stamped", "instant field, as polled", "energy counter, mean between readings",
-    "power, sensor's delay and lag removed",
-)  # fmt: skip
+_SAMPLES = "driver's samples, as stamped"
+_INSTANT = "instant field, as polled"
+_COUNTER = "energy counter, mean between readings"
+_RECOVERED = "power, sensor's delay and lag removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,9 @@ def _draw_recording(number: int, name: str, finding: JouleFinding, recording: Po
     axes["whole"].set_xlabel("Seconds since the measurement began")
     window = finding.window
     for key, edge_s, title in (
-        ("begin", window.begin_s, "Begin of the window"), ("end", window.end_s, "End of the window"),
-    ):  # fmt: skip
+        ("begin", window.begin_s, "Begin of the window"),
+        ("end", window.end_s, "End of the window"),
+    ):
         _draw_panel(axes[key], series, lanes, edge_s - _BEFORE_S, edge_s + _AFTER_S, thin=False)
         axes[key].set_title(title)
         axes[key].set_xlabel("Seconds")
@@ -179,13 +180,24 @@ def _draw_lanes(axes: Axes, lanes: list[_Lane], first_s: float, last_s: float) -
     for row, lane in enumerate(lanes):
         look = _LOOKS[lane.kind]
         axes.barh(
-            row, max(lane.end_s - lane.begin_s, least_s), left=lane.begin_s, height=0.8, facecolor=look.face,
-            hatch=look.hatch, edgecolor=_HATCH_COLOUR, linewidth=0,
-        )  # fmt: skip
+            row,
+            max(lane.end_s - lane.begin_s, least_s),
+            left=lane.begin_s,
+            height=0.8,
+            facecolor=look.face,
+            hatch=look.hatch,
+            edgecolor=_HATCH_COLOUR,
+            linewidth=0,
+        )
         axes.barh(
-            row, max(lane.end_s - lane.begin_s, least_s), left=lane.begin_s, height=0.8, fill=False,
-            edgecolor="#555555", linewidth=0.7,
-        )  # fmt: skip
+            row,
+            max(lane.end_s - lane.begin_s, least_s),
+            left=lane.begin_s,
+            height=0.8,
+            fill=False,
+            edgecolor="#555555",
+            linewidth=0.7,
+        )
     axes.set_yticks(range(len(lanes)), [lane.label for lane in lanes])
     axes.set_ylim(len(lanes) - 0.4, -0.6)
     axes.set_xlim(first_s, last_s)
@@ -209,15 +221,29 @@ def _draw_panel(axes: Axes, series: _Series, lanes: list[_Lane], first_s: float,
     axes.plot(time_s, power_w, color=BLUE, linewidth=1.1, label=_RECOVERED)
     time_s, power_w = _visible(recording.samples_s, recording.samples_w, first_s, last_s, thin=thin)
     axes.plot(
-        time_s, power_w, linestyle="none", marker="o", markersize=1.8 if thin else 3.2, markerfacecolor="white",
-        markeredgecolor=BLACK, markeredgewidth=0.5 if thin else 0.8, label=_SAMPLES,
-    )  # fmt: skip
+        time_s,
+        power_w,
+        linestyle="none",
+        marker="o",
+        markersize=1.8 if thin else 3.2,
+        markerfacecolor="white",
+        markeredgecolor=BLACK,
+        markeredgewidth=0.5 if thin else 0.8,
+        label=_SAMPLES,
+    )
     for index, (begin_s, end_s) in enumerate(series.counter.edges_s):
         if end_s > first_s and begin_s < last_s:
             axes.plot(
-                [begin_s, end_s], [series.counter.power_w[index]] * 2, color=VERMILION, linewidth=2.4, alpha=0.85,
-                marker="|", markersize=7, markeredgewidth=1.4, solid_capstyle="butt",
-            )  # fmt: skip
+                [begin_s, end_s],
+                [series.counter.power_w[index]] * 2,
+                color=VERMILION,
+                linewidth=2.4,
+                alpha=0.85,
+                marker="|",
+                markersize=7,
+                markeredgewidth=1.4,
+                solid_capstyle="butt",
+            )
     axes.plot([], [], color=VERMILION, linewidth=2.4, marker="|", markersize=7, label=_COUNTER)
     axes.set_xlim(first_s, last_s)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))

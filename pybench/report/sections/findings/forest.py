@@ -193,9 +193,16 @@ def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:
     estimate = mark.estimate
     if estimate is None:
         axes.text(
-            0.5, row, "no value", transform=axes.get_yaxis_transform(), ha="center", va="center", fontsize=7.5,
-            color=GREY, style="italic",
-        )  # fmt: skip
+            0.5,
+            row,
+            "no value",
+            transform=axes.get_yaxis_transform(),
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=GREY,
+            style="italic",
+        )
         return
     colour, shape = _LOOKS[mark.verdict]
     if estimate.lower is not None and estimate.upper is not None:

@@ -93,8 +93,17 @@ def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:
             one = size.relative
             if one.lower is not None and one.upper is not None:
                 axes.plot([place, place], [one.lower, one.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
-        axes.plot(places, values, linestyle="none", marker=marker, color=colour, markersize=5, label=cost.path,
-                  markeredgecolor="white", markeredgewidth=0.6)  # fmt: skip
+        axes.plot(
+            places,
+            values,
+            linestyle="none",
+            marker=marker,
+            color=colour,
+            markersize=5,
+            label=cost.path,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+        )
     sizes = {size.model: size.model_bytes / MEGA for cost in members for size in cost.sizes}
     log_scale(axes)
     axes.xaxis.set_major_locator(FixedLocator(list(sizes.values())))

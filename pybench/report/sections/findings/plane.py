@@ -97,15 +97,27 @@ def _draw_group(axes: Axes, position: int, name: str, members: _Joined, left: Se
         if latency is None or score is None:
             continue
         axes.errorbar(
-            latency.value, score.value, xerr=_bars(latency), yerr=_bars(score), fmt=marker, color=colour,
-            label=name if index == 0 else None, markersize=5, elinewidth=1, markeredgecolor="white",
+            latency.value,
+            score.value,
+            xerr=_bars(latency),
+            yerr=_bars(score),
+            fmt=marker,
+            color=colour,
+            label=name if index == 0 else None,
+            markersize=5,
+            elinewidth=1,
+            markeredgecolor="white",
             markeredgewidth=0.6,
-        )  # fmt: skip
+        )
         if left:
             axes.annotate(
-                case_text(speed.case, left), (latency.value, score.value), xytext=(5, 4 if position % 2 == 0 else -11),
-                textcoords="offset points", fontsize=7.5, color=colour,
-            )  # fmt: skip
+                case_text(speed.case, left),
+                (latency.value, score.value),
+                xytext=(5, 4 if position % 2 == 0 else -11),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=colour,
+            )
 
 
 def _bars(estimate: Estimate) -> list[list[float]] | None:

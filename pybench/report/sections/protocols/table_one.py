@@ -47,9 +47,17 @@ STANDING_TONES = {
     TradeOffVerdict.BASELINE: None,
 }
 _IN_FULL = (
-    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "throughput_samples_per_s",
-    "gpu_energy_per_sample_j", "peak_device_bytes", "top1_percent", "top5_percent", "model_bytes",
-)  # fmt: skip
+    "latency_mean_ms",
+    "latency_p50_ms",
+    "latency_p95_ms",
+    "latency_p99_ms",
+    "throughput_samples_per_s",
+    "gpu_energy_per_sample_j",
+    "peak_device_bytes",
+    "top1_percent",
+    "top5_percent",
+    "model_bytes",
+)
 _ENERGY = "gpu_energy_per_sample_j"
 
 Line = tuple[TradeOff, ...]

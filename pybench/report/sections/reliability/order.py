@@ -44,9 +44,15 @@ def _draw(series: Sequence[tuple[datetime, int, float]]) -> Picture:
     for parity, (colour, marker) in enumerate((pick(0), pick(1))):
         chosen = [index for index, (_, block, _) in enumerate(series) if block % 2 == parity]
         axes.plot(
-            [minutes[index] for index in chosen], [series[index][2] for index in chosen], linestyle="none",
-            marker=marker, markersize=3, markeredgewidth=0, color=colour, alpha=0.8,
-        )  # fmt: skip
+            [minutes[index] for index in chosen],
+            [series[index][2] for index in chosen],
+            linestyle="none",
+            marker=marker,
+            markersize=3,
+            markeredgewidth=0,
+            color=colour,
+            alpha=0.8,
+        )
     axes.set_xlabel("Minutes since the first run")
     axes.set_ylabel("Deviation from the case's mean (%)")
     caption = (

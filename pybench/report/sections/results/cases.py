@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pybench.analysis import Analysis
@@ -89,47 +89,47 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
 def metrics_table(analysis: Analysis) -> Table:
     """Every metric of every case, in stored units: the long form for other programs and for what the others leave
     out."""
-    columns = (
-        Column("Workload", ("workload",)),
-        Column("Case", ("case",)),
-        Column("Id", ("case_id",)),
-        Column("Metric", ("metric",)),
-        Column("Unit", ("unit",)),
-        Column("Mean", ("mean", "lower", "upper", "n", "method"), numeric=True),
-        Column("± absolute", ("absolute_95",), numeric=True),
-        Column("Median", ("median",), numeric=True),
-    )
-    rows = []
     of_workload: dict[str, list[Case]] = {}
     for case in analysis.cases:
         of_workload.setdefault(case.case.workload, []).append(case.case)
     factors = {workload: varying_factors(cases) for workload, cases in of_workload.items()}
-    for case in analysis.cases:
-        text = case_text(case.case, factors[case.case.workload])
-        head = (
-            Cell(case.case.workload, csv=(case.case.workload,)),
-            Cell(text, csv=(case.case.title(),)),
-            Cell(case.case.id[:12], csv=(case.case.id,)),
-        )
-        for name, finding in case.metrics.items():
-            cells = (
-                *head,
-                Cell(finding.metric.label, csv=(name,)),
-                Cell(finding.metric.unit, csv=(finding.metric.unit,)),
-            )
-            median = None if finding.median is None else format_plain(finding.median)
-            mean, absolute = _finding_cell(finding, DisplayUnit(1.0, "")), _absolute_cell(finding.absolute_95)
-            rows.append((*cells, mean, absolute, number_cell(finding.median, text=median)))
-    return Table(
-        "metrics",
-        "Every metric of every case",
-        columns,
-        tuple(rows),
-        (
-            "Units as stored. Means of times, rates, sizes and energies are geometric.",
-            "± absolute: half the 95 % interval of the number itself, which includes the gain of the board.",
-        ),
+    rows = [row for case in analysis.cases for row in _metric_rows(case, factors[case.case.workload])]
+    return Table("metrics", "Every metric of every case", _METRIC_COLUMNS, tuple(rows), _METRIC_NOTES)
+
+
+_METRIC_COLUMNS = (
+    Column("Workload", ("workload",)),
+    Column("Case", ("case",)),
+    Column("Id", ("case_id",)),
+    Column("Metric", ("metric",)),
+    Column("Unit", ("unit",)),
+    Column("Mean", ("mean", "lower", "upper", "n", "method"), numeric=True),
+    Column("± absolute", ("absolute_95",), numeric=True),
+    Column("Median", ("median",), numeric=True),
+)
+_METRIC_NOTES = (
+    "Units as stored. Means of times, rates, sizes and energies are geometric.",
+    "± absolute: half the 95 % interval of the number itself, which includes the gain of the board.",
+)
+
+
+def _metric_rows(case: CaseFinding, factors: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    """A row for each metric of a case. `factors`: those that tell the cases of its workload apart."""
+    head = (
+        Cell(case.case.workload, csv=(case.case.workload,)),
+        Cell(case_text(case.case, factors), csv=(case.case.title(),)),
+        Cell(case.case.id[:12], csv=(case.case.id,)),
     )
+    for name, finding in case.metrics.items():
+        median = None if finding.median is None else format_plain(finding.median)
+        yield (
+            *head,
+            Cell(finding.metric.label, csv=(name,)),
+            Cell(finding.metric.unit, csv=(finding.metric.unit,)),
+            _finding_cell(finding, DisplayUnit(1.0, "")),
+            _absolute_cell(finding.absolute_95),
+            number_cell(finding.median, text=median),
+        )
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
