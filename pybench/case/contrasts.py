@@ -45,9 +45,14 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Which cases are compared with which, and what is asked of them. `baseline`: factor -> value; `where`: only cases
-    with these factors (a tuple: any of its values). Without `accept` the comparison is reported and not judged.
-    `reference`: published values of the same comparison."""
+    """Which cases are compared with which, and what is asked of them.
+
+    baseline: factor -> value of the cases that others are compared with
+    accept: bounds; without any the comparison is reported and not judged
+    where: only cases with these factors (a tuple: any of its values); None: all
+    name: as the plan has it; None: the title says what is compared
+    reference: published values of the same comparison
+    """
 
     baseline: Mapping[str, Any]
     accept: tuple[Criterion, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a factor is, and how `Factors` declares one."""
+"""What a factor is, and how a class of `pybench.case.factors` declares one."""
 
 from __future__ import annotations
 

@@ -164,7 +164,12 @@ class CautionCode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """One doubt about one run. `detail`: the facts that raised it; `metric`: the metric it concerns, if one."""
+    """One doubt about one run.
+
+    code: which doubt
+    detail: the facts that raised it
+    metric: the metric that it concerns; None: the whole run
+    """
 
     code: CautionCode
     detail: str

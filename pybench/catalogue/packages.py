@@ -12,12 +12,14 @@ from pybench.catalogue.rows import Rows
 class Package:
     """One package, tool or binary that some cases need.
 
-    `name`: of the fact, and of the code `no_<name>` where it is missing.
-    `module`: whose import tells that it is there, where importing is all there is to ask; None: the probe has its own
-    question. `loaded_as`: the module that tells that a run used it; None: no module does.
-    `distributions`: those that it may come from, for its version. An empty one: the module tells its version itself.
-    `gives`: what `pybench doctor` says that it makes possible; `found`: how it is told when it is there, of the fact.
-    `install`: what to do where it is missing.
+    name: of the fact, and of the code `no_<name>` where it is missing
+    gives: what `pybench doctor` says that it makes possible
+    install: what to do where it is missing
+    found: what `pybench doctor` says where it is there, with `{key}` for values of the fact
+    module: whose import tells that it is there; None: importing is not all there is to ask, and the probe has its own
+        question
+    loaded_as: the module that tells that a run used it; None: no module does
+    distributions: those that it may come from, for its version; empty: the module tells its version itself
     """
 
     name: str

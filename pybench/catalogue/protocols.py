@@ -47,9 +47,18 @@ _RAW = "The papers read p values one by one; p (Holm) covers every pair that the
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One protocol. `metrics`: what it tests, as far as cases yield it; `interval`: of a mean over repetitions;
-    `checks_normality`: chooses between Welch and Mann-Whitney, and looks for ANOVA's assumptions; else Mann-Whitney
-    throughout. `baseline`: where a plan declares no criteria (None: it has to); `accept`: bounds where it sets none."""
+    """One protocol.
+
+    name: as plans name it
+    meaning: what it does, for plans' authors
+    metrics: what it tests, as far as cases yield it
+    interval: of a mean over repetitions
+    checks_normality: whether it chooses between Welch and Mann-Whitney and tests the assumptions of ANOVA; else it uses
+        Mann-Whitney throughout
+    baseline: with what cases are compared where a plan declares no criteria; None: the plan has to declare some
+    accept: criterion -> bound, where a plan sets none
+    threats: what its method leaves open, for the report
+    """
 
     name: str
     meaning: str

@@ -37,8 +37,12 @@ ShapeOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass at certain sizes. `fed`: input -> sizes, `flops`: what it computes; None with `why_not` where the file
-    cannot be fed so, or the operations cannot be counted."""
+    """One pass at certain sizes.
+
+    fed: input -> its sizes; None where the file cannot be fed so
+    flops: floating-point operations of the pass; None where they cannot be counted
+    why_not: why one of them is None
+    """
 
     fed: Mapping[str, tuple[int, ...]] | None
     flops: int | None

@@ -128,7 +128,11 @@ def _arguments(select: str | None, timeout: float, retry_failed: bool, no_sensor
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What `submit` was asked for. `shards`: as asked, or None; `arguments`: for every `pybench run` of it."""
+    """What `submit` was asked for.
+
+    shards: as asked, or None
+    arguments: for every `pybench run` of it
+    """
 
     source: Source
     site_text: str

@@ -24,7 +24,14 @@ LONGEST_STOP_S = 60  # between the second request to stop and the end of the tim
 
 @dataclass(frozen=True, slots=True)
 class SubmissionWork:
-    """What a submission does. `folder`: the submission's own, with its logs; `arguments`: of every `pybench run`."""
+    """What a submission does.
+
+    campaign: its directory
+    name: of the jobs
+    folder: the submission's own, with its logs
+    shards: how many jobs share the runs
+    arguments: of every `pybench run`
+    """
 
     campaign: Path
     name: str

@@ -32,8 +32,14 @@ _JOB = re.compile(r"(\d+)(;[^\s;]+)?")
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """`id`: `12`, or `12_3`; `state`: Slurm's own word; `restarts`: how often it has been started again;
-    `why`: what a job waits for, or what ended it, where Slurm says."""
+    """What Slurm says of a job.
+
+    id: `12`, or `12_3` of an array
+    state: Slurm's own word
+    restarts: how often it has been started again
+    node: where it runs; None: nowhere
+    why: what it waits for, or what ended it; None where Slurm does not say
+    """
 
     id: str
     state: str

@@ -35,7 +35,13 @@ SHARDS, ARTEFACTS, CHECK = "shards", "artefacts", "check"
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One script of a submission. `role`: shards, artefacts or check; `chunk`: of the shards, where it is an array."""
+    """One script of a submission.
+
+    name: of its file
+    role: shards, artefacts or check
+    text: of its file
+    chunk: of the shards, where the script is an array; None: it is none
+    """
 
     name: str
     role: str

@@ -24,8 +24,12 @@ STATES = (*OUTCOMES, UNFINISHED, MISSING)
 
 @dataclass(frozen=True, slots=True)
 class CaseCoverage:
-    """One planned case: `states` maps each state to its number of blocks; `reasons` to how many runs gave that
-    reason."""
+    """One planned case.
+
+    planned: number of its blocks
+    states: state -> number of blocks
+    reasons: reason -> number of runs that gave it
+    """
 
     case: Case
     planned: int

@@ -80,8 +80,14 @@ class EnergyWindow:
 
 @dataclass(frozen=True, slots=True)
 class RunEnergy:
-    """energy.json of one run. `sensor`: the profile as stored; `spans`: every window of the run, name -> (begin, end)
-    in seconds after the session's begin; `power_limit_w`: the board's, as the run found it."""
+    """energy.json of one run.
+
+    directory: of the run
+    sensor: the profile as stored
+    windows: those whose energy was stored
+    spans: name of every window of the run -> (begin, end) in seconds after the session's begin
+    power_limit_w: of the board, as the run found it; None: it was not stored
+    """
 
     directory: RunDirectory
     sensor: Mapping[str, Any]

@@ -21,8 +21,12 @@ CLASSES_FILE = "classes.txt"
 
 @dataclass(frozen=True, slots=True)
 class ImageTree:
-    """`base`: the folder of the class folders; `classes`: names, whose numbers are labels; `pictures`: (label, file),
-    in the order of the classes' folders and, in each, of the names."""
+    """Pictures in one folder for each class.
+
+    base: the folder of the class folders
+    classes: names, whose numbers are labels
+    pictures: (label, file), in the order of the classes' folders and, in each, of the names
+    """
 
     base: Path
     classes: tuple[str, ...]

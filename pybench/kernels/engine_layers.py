@@ -83,9 +83,16 @@ NARROW = frozenset({"int8", "fp8", "fp4", "int4"})
 
 @dataclass(frozen=True, slots=True)
 class EngineLayer:
-    """One layer of an engine. `inputs`, `outputs`: element types; None: the inspector does not say. `nodes`: names of
-    the ONNX nodes that it came from. `multiplies`, `accumulates`: None where it does not multiply, or nothing tells.
-    `reads`, `writes`: names of tensors."""
+    """One layer of an engine.
+
+    tactic: TensorRT's name of the kernel
+    inputs, outputs: element types; None: the inspector does not say
+    nodes: names of the ONNX nodes that it came from
+    kind: what it does
+    multiplies, accumulates: element types; None where it does not multiply, or nothing tells
+    largest: element type of the largest input
+    reads, writes: names of tensors
+    """
 
     name: str
     type: str
@@ -96,7 +103,7 @@ class EngineLayer:
     kind: Kind
     multiplies: str | None
     accumulates: str | None
-    largest: str | None  # element type of the largest input
+    largest: str | None
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
 

@@ -48,8 +48,11 @@ def open_container(given: str, engine: str | None, tell: Callable[[str], None]) 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Starts workers in containers. `reference`: what the engine calls the image; `stamp`: of a SIF's file, when its
-    digest was computed."""
+    """Starts workers in containers.
+
+    reference: what the engine calls the image
+    stamp: of a SIF's file when its digest was computed; None for other images
+    """
 
     engine: Engine
     image: Image

@@ -25,7 +25,13 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One capability. `detail`: what was found, or why it is missing; `hint`: what to do, or None."""
+    """One capability.
+
+    what: its name, for people
+    status: whether it is there
+    detail: what was found, or why it is missing
+    hint: what to do; None: nothing
+    """
 
     what: str
     status: Status

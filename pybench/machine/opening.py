@@ -31,8 +31,13 @@ Says = Literal["yes", "no", "not asked"]
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What one runtime says. `provider`: of a runtime that has several; `why`: what it said, or why it was not asked;
-    `hint`: what to do about a no."""
+    """What one runtime says.
+
+    provider: of a runtime that has several; None: it has one
+    says: whether it opens the model
+    why: what it said, or why it was not asked
+    hint: what to do about a no
+    """
 
     runtime: str
     provider: str | None

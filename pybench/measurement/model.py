@@ -48,8 +48,15 @@ from pybench.runtimes.solver import Solvers
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """`name`: for messages. `row`: of a built-in model; None for a user's file. `language`: whether its first input is
-    token ids. `metadata`: short texts that an ONNX file carries."""
+    """A model that is ready to run.
+
+    name: for messages
+    row: of a built-in model; None for a user's file
+    language: whether its first input is token ids
+    audit: finds the precision that ran
+    profile: finds the kernels of an iteration
+    metadata: short texts that an ONNX file carries
+    """
 
     session: Session
     name: str

@@ -41,13 +41,17 @@ class Validity:
 class Result:
     """Everything a workload found.
 
-    `metrics`: by name of a row. `windows`: name -> {begin_ns, end_ns, iterations}. `labels`: facts
-    that are no numbers (device, ids_sha256, providers). `measuring`: what measured and what it found of the machine,
-    for environment.json. `energy_budget`: where the GPU's joules come from, for energy.json; None without a GPU.
-    `profile`: the kernels of an iteration, for profile.json; None where the runtime does not tell them.
-    `tables`: file stem (`iterations`, `iterations_depth1`, `predictions`, `sensitivity`, `tensor_errors`,
-    `learning_curve`, `power_samples`, `power_polled`, `power_drains`, `energy_counter`, `clocks`, `gpu_processes`,
-    `power_rails`) -> column -> array, equal lengths.
+    metrics: name of a row -> value
+    windows: name -> {begin_ns, end_ns, iterations}
+    labels: facts that are no numbers (device, ids_sha256, providers)
+    measuring: what measured and what it found of the machine, for environment.json
+    energy_budget: where the GPU's joules come from, for energy.json; None without a GPU
+    profile: the kernels of an iteration, for profile.json; None where the runtime does not tell them
+    valid: kind -> whether that part of the run counts
+    cautions: doubts, for run.json
+    tables: file stem -> column -> array, equal lengths. Stems: `iterations`, `iterations_depth1`, `predictions`,
+        `sensitivity`, `tensor_errors`, `learning_curve`, `power_samples`, `power_polled`, `power_drains`,
+        `energy_counter`, `clocks`, `gpu_processes`, `power_rails`.
     """
 
     metrics: dict[str, Quantity] = field(default_factory=dict)

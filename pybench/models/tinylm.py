@@ -41,7 +41,11 @@ TINY, SMALL, LARGE = Size(64, 1, 1), Size(256, 4, 4), Size(512, 8, 8)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyValueCache:
-    """What attention has seen. `keys`, `values`: [L, N, H, S, D/H]; `positions`: int64 [S], 0, 1, ..., S - 1."""
+    """What attention has seen, of L layers.
+
+    keys, values: [L, N, H, S, D/H]
+    positions: int64 [S], 0, 1, ..., S - 1
+    """
 
     keys: Tensor
     values: Tensor
@@ -71,7 +75,11 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerCache:
-    """What one layer has seen. `keys`, `values`: [N, H, S, D/H], which take in those of the new tokens."""
+    """What one layer has seen.
+
+    keys, values: [N, H, S, D/H], which take in those of the new tokens
+    reach: which positions the new tokens attend to
+    """
 
     keys: Tensor
     values: Tensor
@@ -92,8 +100,12 @@ class LayerCache:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """What one layer has seen, kept as it is. `keys`, `values`: [N, H, P, D/H]; `mask`: bool [T, P + T]; `present`:
-    takes in keys, then values, of past and new tokens."""
+    """What one layer has seen, kept as it is.
+
+    keys, values: [N, H, P, D/H]
+    mask: bool [T, P + T]
+    present: takes in keys, then values, of past and new tokens
+    """
 
     keys: Tensor
     values: Tensor

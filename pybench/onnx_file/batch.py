@@ -40,8 +40,13 @@ class Obstacle:
 
 @dataclass(slots=True)
 class _Walk:
-    """What is known so far. `led`: tensor -> its number of dimensions; `constant`: tensors that no input reaches;
-    `reshapes`: as of `Rewriting`."""
+    """What is known so far.
+
+    fixed: the batch that the file has now
+    led: tensor whose first dimension is the batch -> its number of dimensions
+    constant: tensors that no input reaches
+    reshapes: as of `Rewriting`
+    """
 
     graph: OnnxGraph
     fixed: int
@@ -52,8 +57,12 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """How a graph is rewritten. `reshapes`: first output of a Reshape -> its target with a free leading dimension, in
-    which a 0 is copied (without `allowzero`); `obstacle`: what prevents it; None: nothing that is known."""
+    """How a graph is rewritten.
+
+    reshapes: first output of a Reshape -> its target with a free leading dimension, in which a 0 is copied (without
+        `allowzero`)
+    obstacle: what prevents it; None: nothing that is known
+    """
 
     reshapes: dict[str, tuple[int, ...]]
     obstacle: Obstacle | None

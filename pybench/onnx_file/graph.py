@@ -58,8 +58,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An input or output. `form`: `tensor`, `sequence`, ... or empty; `element`: a tensor's type, or empty; `shape`:
-    None where not even the number of dimensions is stated."""
+    """An input or output.
+
+    form: `tensor`, `sequence`, ... or empty
+    element: the type of a tensor, or empty
+    shape: sizes and names of dimensions; None where not even their number is stated
+    """
 
     name: str
     form: str
@@ -127,8 +131,14 @@ class OnnxGraph:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A whole file. `opsets`: domain -> version, ONNX's own as ""; `functions`: (domain, name) of the local ones ->
-    their nodes; `producer`: the exporter and its version, or empty."""
+    """A whole file.
+
+    ir_version: of the format
+    opsets: domain -> version, ONNX's own domain as ""
+    functions: (domain, name) of a local function -> its nodes
+    graph: the main one
+    producer: the exporter and its version, or empty
+    """
 
     ir_version: int
     opsets: dict[str, int]
@@ -379,8 +389,12 @@ def _sparse_values(content: Buffer) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class _Weight:
-    """What is read of a tensor. `bytes`: of raw or packed float data, None without; `beside`: where it is, if it is in
-    another file."""
+    """What is read of a tensor.
+
+    kind: the type of its elements
+    bytes: of raw or packed float data; None without such data
+    beside: where the data is in another file; None: in this one
+    """
 
     name: str
     kind: str

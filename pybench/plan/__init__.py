@@ -153,8 +153,10 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
 class _Cases:
     """The cases of every entry, each once, with the number of their runs, and what is wrong with them.
 
-    `usual`: of an entry that states no number. `entry_of`: the entry that made a case first. `bounds_ms`: of a case,
-    from all entries that make it: they are evaluated on the same runs.
+    usual: number of runs where an entry states none
+    runs: case -> number of its runs
+    entry_of: case -> number of the entry that made it first
+    bounds_ms: case -> bounds from all entries that make it, which are evaluated on the same runs
     """
 
     usual: int

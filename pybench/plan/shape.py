@@ -96,8 +96,13 @@ class PlanShape:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A tree read as a plan. `plan`: what fits, without criteria where something does not, for half a matrix is no
-    ground to compare on; None where no entry can be read. `damaged`: the entries that lost a part, or a default."""
+    """A tree read as a plan.
+
+    plan: what fits; None where no entry can be read. It has no criteria where something does not fit, because half a
+        matrix is no ground to compare on.
+    damaged: numbers of the entries that lost a part or a default
+    problems: what does not fit, each with its place
+    """
 
     plan: PlanShape | None
     damaged: frozenset[int]

@@ -15,7 +15,12 @@ from pybench.catalogue.data_sets import DATA_SETS, SYNTHETIC
 
 @dataclass(frozen=True, slots=True)
 class Untrainable:
-    """`factor`: the one to change; `what`: what is wrong; `hint`: what to use instead."""
+    """Why a case cannot be trained.
+
+    factor: the one to change
+    what: what is wrong
+    hint: what to use instead
+    """
 
     factor: str
     what: str

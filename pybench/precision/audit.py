@@ -71,8 +71,13 @@ _LOW_PRECISION = frozenset({"float16", "bfloat16", "float8e4m3fn", "float8e5m2",
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`realised`: the precision found, in words. `valid`: whether that is the one claimed, None: it was not asked;
-    `reasons`: why, when it is not true. `facts`: counts behind it."""
+    """Which precision ran.
+
+    realised: the precision found, in words
+    valid: whether that is the one claimed; None: it was not asked
+    reasons: why, where it is not true
+    facts: counts behind it
+    """
 
     realised: str
     valid: bool | None

@@ -41,10 +41,14 @@ _FATAL = 4  # of onnxruntime's severities: errors are raised, not logged as well
 class Agreement:
     """Outputs of a graph against those of its FP32 origin on the same samples.
 
-    `cosine`: of all outputs as one vector; `relative_error`: norm of the difference over the norm; both None, with a
-    `reason`, where they are no finite number. `top1_agreement_ratio`: share of samples with the same class (or of
-    positions, where each has its own classes). Outputs with NaN or +inf among them have no class, and agree with
-    nothing. `non_finite_outputs`: how many numbers of the derived graph's outputs are NaN or infinite.
+    Outputs with NaN or +inf among them have no class, and agree with nothing.
+
+    cosine: of all outputs as one vector, -1 to 1; None with a `reason` where it is no finite number
+    relative_error: norm of the difference over the norm of the origin's outputs, 1; None as `cosine`
+    top1_agreement_ratio: share of samples with the same class; of positions, where each has its own classes
+    samples: how many were compared
+    non_finite_outputs: how many numbers of the derived graph's outputs are NaN or infinite
+    reason: why `cosine` and `relative_error` are None
     """
 
     cosine: float | None

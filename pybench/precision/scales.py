@@ -47,8 +47,12 @@ Reals = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """`kind`: int8 or fp8; `floating`: the type of scales, in which TensorRT wants what it scales, too; `is_full`: of
-    int8, whether -128 is a code."""
+    """What numbers are quantised to.
+
+    kind: int8 or fp8
+    floating: the type of the scales; TensorRT requires it of what is scaled, too
+    is_full: of int8, whether -128 is a code
+    """
 
     kind: str
     floating: str = "fp32"

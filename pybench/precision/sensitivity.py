@@ -32,8 +32,12 @@ _OUTPUTS = ""  # who reads an output of the graph; no node has this name
 
 @dataclass(frozen=True, slots=True)
 class QuantisedUnit:
-    """What is quantised, or not, as a whole. `name`: of the node, or `OTHERS`; `operator`: of ONNX, empty for
-    `OTHERS`; `readers`: names of its nodes."""
+    """What is quantised, or not, as a whole.
+
+    name: of the node, or `OTHERS`
+    operator: of ONNX; empty for `OTHERS`
+    readers: names of its nodes
+    """
 
     name: str
     operator: str
@@ -157,7 +161,12 @@ class QuantisedGraph:
 
 @dataclass(frozen=True, slots=True)
 class _PairScales:
-    """Of a pair. float64 `scale`: a scalar, or one for each index of `axis`; `zero`: as many, in the codes' type."""
+    """Scale and zero point of a pair.
+
+    scale: float64, a scalar or one number for each index of `axis`
+    zero: of the shape of `scale`, in the type of the codes
+    axis: the dimension of the tensor whose indices have a scale each; None: the tensor has one
+    """
 
     scale: npt.NDArray[np.float64]
     zero: Array

@@ -31,10 +31,15 @@ _NOT_STDLIB = {"site-packages", "dist-packages"}
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The documents that are read, in order. `total_bytes`: of their text. `limit_bytes`: what was asked for, or None.
+    """The documents that are read, in order. Whatever the rank, every number is that of the whole corpus.
 
-    `count`: documents, those without text included. `sha256`: over the length (8 bytes, little-endian) and the content
-    of each document with text in order; names do not matter. All of these are the whole corpus', whatever the rank.
+    total_bytes: of their text
+    sha256: over the length (8 bytes, little-endian) and the content of each document with text, in order. Names do not
+        matter.
+    limit_bytes: up to how many bytes of text whole documents are read; None: all are
+    field: of a JSON line, which contains its text
+    count: documents, those without text included
+    rank, world: which reader this is, and of how many
     """
 
     name: str

@@ -54,9 +54,13 @@ class ProducerGoneError(RingError):
 
 @dataclass(frozen=True, slots=True)
 class RingLayout:
-    """Shape and size of a ring: `slots` batches of `batch` rows of `seq_len` ids, or of up to so many where `ragged`.
+    """Shape and size of a ring. Slot i belongs to reader i modulo `readers`, and each reader has as many slots.
 
-    Slot i belongs to reader i modulo `readers`; each has as many.
+    batch: rows of a batch
+    seq_len: ids of a row
+    slots: batches that the ring has room for
+    readers: how many take batches out of it
+    ragged: rows have up to `seq_len` ids, and not all as many
     """
 
     batch: int
@@ -125,9 +129,10 @@ def _aligned(size: int) -> int:
 class FilledSlot:
     """One batch in place, it and all that is said of it valid until the slot is given back.
 
-    `ids`: uint16 or uint32 [batch, seq_len]. Of a ragged batch `ids` is [n], and `offsets` uint64 [rows + 1] says where
-    each row begins. `text_bytes` and `documents` count, from the beginning, the documents that have ended by the end of
-    this batch.
+    index: of the slot
+    ids: uint16 or uint32 [batch, seq_len]; [n] of a ragged batch
+    text_bytes, documents: of the documents that have ended, from the beginning to the end of this batch
+    offsets: uint64 [rows + 1], where each row of a ragged batch begins; None: it is not ragged
     """
 
     index: int

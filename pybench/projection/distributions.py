@@ -132,7 +132,13 @@ def read_distribution(node: Node, key: str, taken: Range) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class DistributionForm:
-    """One way to write a distribution. `fewest`, `most`: how many numbers it takes."""
+    """One way to write a distribution.
+
+    takes: what its numbers are, for messages
+    example: how it is written
+    fewest, most: how many numbers it takes
+    quantiles: from probabilities and those numbers to values
+    """
 
     takes: str
     example: str

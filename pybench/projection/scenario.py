@@ -45,8 +45,12 @@ _PUBLISHED = Range(0.0, 1e15, True, "expected: Wh of a query, a ratio, or GWh a 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An input that a campaign has measured. `case`: a title, or the beginning of an id; `metric`: in J a token;
-    `place`: where the scenario asks for it."""
+    """An input that a campaign has measured.
+
+    case: a title, or the beginning of an id
+    metric: in J a token
+    place: where the scenario asks for it
+    """
 
     case: str
     metric: str

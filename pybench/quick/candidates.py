@@ -49,8 +49,12 @@ class CandidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What is not measured. `called`: runtime and precision, or the runtime alone; `what`: why not; `hint`: what to do
-    about that."""
+    """What is not measured.
+
+    called: runtime and precision, or the runtime alone
+    what: why it is not measured
+    hint: what to do about that
+    """
 
     called: str
     what: str
@@ -63,8 +67,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """`machine`: with the facts that the candidates need; `entries`: what is measured; `left_out`: what is not;
-    `first_look`: one pass, before any run."""
+    """What could be measured here.
+
+    machine: with the facts that the candidates need
+    entries: what is measured
+    left_out: what is not measured
+    first_look: one pass, before any run
+    """
 
     machine: Machine
     entries: tuple[CandidateEntry, ...]

@@ -33,8 +33,14 @@ StoppedBy = Literal["decided", "time", "looks", "interrupted", "failed"]
 
 @dataclass(slots=True)
 class Rounds:
-    """What was done. `blocks`: whole ones; `groups`: batch -> case id -> block -> ms, of the cases that ran;
-    `failed`: case id -> why; `rankings`: by batch, at the last look; `look`: its number of blocks."""
+    """What was done.
+
+    blocks: whole ones
+    groups: batch -> case id -> block -> mean latency in ms, of the cases that ran
+    failed: case id -> why
+    rankings: batch -> ranking at the last look
+    stopped_by: why no further block was run
+    """
 
     blocks: int = 0
     groups: dict[int, dict[str, dict[int, float]]] = field(default_factory=dict)
@@ -49,8 +55,11 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class RoundsSetup:
-    """What the blocks are run with. `deadline_s`: of `time.monotonic`; `as_it_is`: the file is in another type than
-    FP32, and the cases called so run it as it is."""
+    """What the blocks are run with.
+
+    deadline_s: when the time is over, on the clock of `time.monotonic`
+    as_it_is: the file is in another type than FP32, and the cases called so run it as it is
+    """
 
     campaign: CampaignDirectory
     plan: ResolvedPlan

@@ -42,7 +42,15 @@ class OutputAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case. `latency_ms`, `samples_per_s`, `energy_j`: of one sample where it says so; None where there is none."""
+    """One case.
+
+    latency_ms: mean of an iteration; None: there is none
+    samples_per_s: None: there is none
+    energy_per_sample_j: of the GPU, or of the CPU where no GPU is measured; None: neither is
+    model_bytes: of what the runtime executes; None: it is not known
+    agreement: with the outputs of FP32; None: they were not compared
+    failed: why it did not run; None: it ran
+    """
 
     case: Case
     latency_ms: Estimate | None

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One group. `points`: (x, value with its interval), ascending in x; `marked`: places of points with a ring."""
+    """One group.
+
+    name: as the legend has it
+    points: (x, value with its interval), ascending in x
+    marked: indices of the points that have a ring
+    """
 
     name: str
     points: Sequence[tuple[float, Estimate]]

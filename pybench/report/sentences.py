@@ -12,8 +12,12 @@ from pybench.report.numbers import format_estimate
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`lead`: the words set in bold before the text; `tone`: good, bad, neutral; `verdict`: a word before the text, or
-    None."""
+    """One sentence of the page.
+
+    lead: the words set in bold before the text
+    tone: good, bad or neutral
+    verdict: a word before the text; None: there is none
+    """
 
     lead: str
     text: str

@@ -33,8 +33,15 @@ _CERTAIN_DIGITS_OF_P = 6
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`text` and `interval` are shown; `number` sorts; `note` is the reason or footnote; `href` a link; `tone` colours
-    it (a verdict or an outcome). `csv`: the values that the columns of a CSV get, full precision."""
+    """One cell of a table.
+
+    text, interval: what is shown
+    number: what the column is sorted by
+    note: the reason or footnote
+    href: address of a link
+    tone: a verdict or an outcome, which colours it
+    csv: the values that the columns of a CSV get, with full precision
+    """
 
     text: str
     interval: str | None = None

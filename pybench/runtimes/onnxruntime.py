@@ -75,7 +75,12 @@ _LOG_ERRORS = 3  # of onnxruntime's severities: below are notes about graph pass
 
 @dataclass(frozen=True, slots=True)
 class StartedSession:
-    """A session and what starting it took. `graph`: whether its runs can be captured; `why_not`: the error, else."""
+    """A session and what starting it took.
+
+    seconds: from the call until the session was there
+    graph: whether its runs can be captured as a CUDA graph
+    why_not: the error, where they cannot
+    """
 
     session: onnxruntime.InferenceSession
     seconds: float

@@ -28,7 +28,12 @@ def ended() -> None:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One input: `shape` has None where any size is taken (batch, sequence)."""
+    """One input.
+
+    name: by which it is fed
+    dtype: of its elements
+    shape: sizes of its dimensions; None where any size is taken (batch, sequence)
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -69,7 +74,15 @@ def module_spec(name: str, shape: tuple[int | None, ...], takes_ids: bool) -> Te
 
 
 class Session(Protocol):
-    """An opened model, ready to run. See the package's docstring."""
+    """An opened model, ready to run. The package's docstring shows how one is used.
+
+    device_uuid: of the GPU that it runs on; None on the CPU
+    inputs: in the order in which the model takes them
+    labels: facts for run.json that are no numbers, such as providers; work that is bound or run may add some
+    metadata: short texts that an ONNX file carries; empty for other models
+    model_bytes: size of what is executed, the metric of this name
+    compile_s: spent so far to make the model ready, in s; None: nothing of that kind is done
+    """
 
     device_uuid: str | None
     inputs: tuple[TensorSpec, ...]
@@ -79,12 +92,26 @@ class Session(Protocol):
     compile_s: float | None
 
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """`cpu`, or the UUID of a GPU."""
+        ...
 
-    def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]: ...
+    def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
+        """One pass over arrays [N, ...] by input name. Returns the outputs on the host: float32 or int64, [N, ...]."""
+        ...
 
-    def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate: ...
+    def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:
+        """A call that does one pass over these inputs, and returns when its outputs exist.
 
-    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> Replayer: ...
+        The inputs stay on the device, unless each call is to include the copies of inputs and outputs (`transfers`).
+        Raises UnsupportedError where the runtime cannot include them.
+        """
+        ...
 
-    def bind_feed(self) -> Launch: ...
+    def bind_replay(self, inputs: Arrays, *, transfers: bool) -> Replayer:
+        """The same work as of `bind`, repeated and timed from C++ where the runtime can."""
+        ...
+
+    def bind_feed(self) -> Launch:
+        """A call that copies its inputs to the device, starts a pass over them and leaves the outputs there."""
+        ...

@@ -40,8 +40,13 @@ Labels = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RatedSamples:
-    """`feeds`: inputs, each one batch; the last may be filled up, so `total` says how many samples count. `labels`:
-    int64 [total], None: there are none. `source`: where they come from, for people."""
+    """Samples that units are rated with.
+
+    feeds: inputs, each one batch; the last may be filled up
+    total: how many samples count
+    labels: int64 [total]; None: there are none
+    source: where they come from, for people
+    """
 
     feeds: list[Arrays]
     total: int

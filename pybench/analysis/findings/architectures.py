@@ -46,7 +46,8 @@ class BatchFriction:
 class ArchitectureOrder:
     """Two architectures in an eager and in a compiling runtime.
 
-    first, second: the cases of the compiling runtime; `eager_first`, `eager_second`: those of the eager one
+    first, second: the cases of the compiling runtime
+    eager_first, eager_second: the cases of the eager runtime
     eager, compiled: time of the first over that of the second
     """
 

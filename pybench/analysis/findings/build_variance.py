@@ -31,9 +31,15 @@ SPLIT = ("latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "gpu_e
 
 @dataclass(frozen=True, slots=True)
 class BuildVariance:
-    """One metric of the builds of one engine. `share`: of the variance of a run within a block that lies between
-    builds, 0 to 1, with its interval; `between` and `residual`: standard deviations (of logarithms where
-    `is_relative`). `blocks` have a comparable run of every build; `blocks_left_out` have other runs."""
+    """One metric of the builds of one engine.
+
+    blocks: how many have a comparable run of every build
+    blocks_left_out: how many have other runs
+    between, residual: standard deviations in the unit of the metric, or of logarithms where `is_relative`
+    share: of the variance of a run within a block that lies between builds, 0 to 1, with its interval
+    p_value: of no difference between builds
+    is_relative: whether `between` and `residual` are of logarithms
+    """
 
     cases: tuple[Case, ...]
     metric: Metric

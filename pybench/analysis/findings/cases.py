@@ -73,9 +73,14 @@ class CautionFinding:
 
 @dataclass(frozen=True, slots=True)
 class CaseFinding:
-    """One case with everything that its runs say. `outcomes`: outcome -> runs; `failures`: (outcome, why) of runs that
-    are not ok -> runs;
-    `folders`: block -> run directory, relative to the campaign."""
+    """One case with everything that its runs say.
+
+    outcomes: outcome -> runs
+    failures: (outcome, why) of runs that are not ok -> runs
+    devices: those that its runs ran on
+    folders: block -> run directory, relative to the campaign
+    metrics: name -> what its runs say of it
+    """
 
     case: Case
     outcomes: Mapping[str, int]

@@ -29,8 +29,13 @@ PERCENT_MARGIN = 1.0  # percentage points that count as "no difference that matt
 
 @dataclass(frozen=True, slots=True)
 class PairEffect:
-    """One metric of one pair: `effect` or `why_none`. `declared`: belongs to the family of `p_adjusted` (Holm).
-    `units`: the paired difference or ratio over units, where it is one; `effect` then carries its estimate."""
+    """One metric of one pair.
+
+    effect: None with `why_none`
+    units: the paired difference or ratio over units; None where the metric has none. `effect` has the same estimate.
+    declared: whether it belongs to the family of `p_adjusted`
+    p_adjusted: p of `effect`, adjusted by Holm's method; None: it is not in the family
+    """
 
     metric: Metric
     effect: Effect | None

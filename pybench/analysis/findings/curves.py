@@ -27,7 +27,12 @@ _NAMING = frozenset({"build", "fixed_batch"})  # numbers that tell cases apart, 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One figure: `metric` over `factor`. `contrast` is None for the metric itself; `inverse`: baseline over case."""
+    """One figure: a metric over a factor.
+
+    contrast: None: the metric itself is drawn, and no ratio or difference
+    inverse: the ratio is that of the baseline over the case
+    lines: one for each group of cases
+    """
 
     factor: str
     workload: str

@@ -16,8 +16,12 @@ from pybench.dataset.coverage import CaseCoverage
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """One setting. `cases`: all of its planned batches, ascending; `ran`: the largest that ran; `failed`: the smallest
-    that ran out of memory; None: there is none."""
+    """One setting.
+
+    cases: all of its planned batches, ascending
+    ran: the largest batch that ran; None: none did
+    failed: the smallest batch that ran out of memory; None: none did
+    """
 
     cases: tuple[Case, ...]
     ran: Case | None

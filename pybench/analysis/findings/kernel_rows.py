@@ -24,7 +24,11 @@ _AROUND = frozenset({"moving", "quantising"})
 
 @dataclass(frozen=True, slots=True)
 class RowSide:
-    """One side of a row. `own`: the kernels that compute its nodes; `around`: what feeds them or is fed by them."""
+    """One side of a row.
+
+    own: the kernels that compute its nodes
+    around: the kernels that feed them or are fed by them
+    """
 
     own: tuple[Kernel, ...]
     around: tuple[Kernel, ...]

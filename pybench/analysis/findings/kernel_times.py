@@ -21,8 +21,14 @@ LONGEST = 10  # nodes of a case
 
 @dataclass(frozen=True, slots=True)
 class LongNode:
-    """One of the longest entries of a case: ONNX nodes that one kernel computes or several, or, where kernels name no
-    node, all kernels of one name. `own`: the kernels; `around`: what is moved and quantised for them."""
+    """One of the longest entries of a case: ONNX nodes that one kernel computes or several.
+
+    Where kernels name no node, it is all kernels of one name.
+
+    nodes: their names in the ONNX file; empty where kernels name none
+    own: the kernels that compute them
+    around: the kernels that move and quantise for them
+    """
 
     nodes: tuple[str, ...]
     own: tuple[Kernel, ...]

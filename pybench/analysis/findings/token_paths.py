@@ -32,9 +32,13 @@ _DECIDES = (
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
-    """Paths that have to agree. `digests`: path -> distinct `ids_sha256` of its runs; `blocks`: blocks that could be
-    compared; `differing`: those where the digests are not all the same. `equal` is None when nothing could be
-    compared."""
+    """Paths that have to agree.
+
+    shared: the factors that decide which ids a text has, equal in all of its cases
+    digests: path -> distinct `ids_sha256` of its runs
+    blocks: how many blocks could be compared
+    differing: blocks in which the digests are not all the same
+    """
 
     shared: Mapping[str, Any]
     digests: Mapping[str, tuple[str, ...]]
@@ -43,6 +47,7 @@ class TokenFinding:
 
     @property
     def equal(self) -> bool | None:
+        """None where nothing could be compared."""
         return None if self.blocks == 0 else not self.differing
 
     def as_json(self) -> dict[str, Any]:

@@ -32,7 +32,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One criterion on one pair. `estimate`: the number that the threshold bounds; `why`: what keeps it undecided."""
+    """One criterion on one pair.
+
+    pair: None where the plan has no case to pair with
+    estimate: the number that the threshold bounds; None: there is none
+    why: what keeps it undecided; None where it is decided
+    """
 
     criterion: Criterion
     pair: Pair | None

@@ -47,8 +47,11 @@ _TASK_SETTINGS = 8  # tested at once by one process: each result waits until the
 
 @dataclass(frozen=True, slots=True)
 class SampleFinding:
-    """One metric of one case over its repetitions. `estimate`: arithmetic mean with the protocol's interval, or None
-    and `why_none`. `normality`: where the protocol asks."""
+    """One metric of one case over its repetitions.
+
+    estimate: arithmetic mean with the protocol's interval, in the unit of the metric; None with `why_none`
+    normality: whether the sample may be normal; None where the protocol does not ask
+    """
 
     case: Case
     estimate: Estimate | None
@@ -66,9 +69,15 @@ class SampleFinding:
 
 @dataclass(frozen=True, slots=True)
 class TestedPair:
-    """`first` against `second`, which is the baseline or stands before it in the plan. `test` takes the samples as
-    independent, `p_adjusted` is Holm's; `paired` is the house's ratio (or difference) within blocks. `p_tukey`: where
-    ANOVA was done."""
+    """One metric of two cases.
+
+    second: the baseline, or what stands before `first` in the plan
+    test: takes the samples as independent
+    p_adjusted: p of `test`, adjusted by Holm's method
+    p_tukey: p of Tukey's test; None where ANOVA was not done
+    paired: pybench's own ratio or difference within blocks
+    why_none: why `test` is None
+    """
 
     first: Case
     second: Case
@@ -123,7 +132,11 @@ class ProtocolSetting:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolFinding:
-    """What one protocol says. `trade_offs`: one tuple a contrast, in the order of `contrasts`."""
+    """What one protocol says.
+
+    settings: what was tested of each contrast
+    trade_offs: one tuple a contrast, in the order of `contrasts`
+    """
 
     protocol: Protocol
     contrasts: tuple[Contrast, ...]

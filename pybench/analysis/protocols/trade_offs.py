@@ -51,8 +51,12 @@ class TradeOffVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number of a row: `estimate`, or why there is none. `windows`: names of the windows that it was measured in,
-    `methods`: how."""
+    """One number of a row.
+
+    estimate: the number; None with `why_none`
+    windows: names of the windows that it was measured in
+    methods: how it was measured
+    """
 
     estimate: Estimate | None
     why_none: str | None
@@ -70,8 +74,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class BoundedValue:
-    """One criterion by the point estimates: `value` is what the threshold bounds; `is_own`: the plan does not set it,
-    the protocol does."""
+    """One criterion by the point estimates.
+
+    value: what the threshold bounds; None with `why_none`
+    is_own: the protocol sets it, not the plan
+    """
 
     criterion: Criterion
     value: float | None
@@ -85,9 +92,15 @@ class BoundedValue:
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """One case of inference against its baseline. `figures`: metric -> number, accuracies included; `speedup`: mean
-    latency of the baseline over the case's; `energy_reduction_percent`: of a sample; `top1_delta_pp`: case minus
-    baseline. `own_verdict`: what the intervals of the paired comparison say, where the plan has criteria."""
+    """One case of inference against its baseline.
+
+    figures: metric -> number, accuracies included
+    speedup: mean latency of the baseline over that of the case, 1
+    energy_reduction_percent: of the energy of a sample, in % of that of the baseline
+    top1_delta_pp: Top-1 of the case minus that of the baseline, in percentage points
+    bounded: each criterion by the point estimates
+    own_verdict: what the intervals of the paired comparison say; None where the plan has no criteria
+    """
 
     case: Case
     baseline: Case

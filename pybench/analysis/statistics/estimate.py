@@ -65,8 +65,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`value` with its interval at `confidence`; `lower` and `upper` are None where `n` allows none. `n`: units behind
-    it (blocks, images); `method`: how the interval was found."""
+    """A value with its interval.
+
+    value: in the unit of what is estimated
+    lower, upper: ends of the interval at `confidence`; None where `n` allows none
+    n: how many units are behind it (blocks, images)
+    method: how the interval was found
+    confidence: 0 to 1
+    """
 
     value: float
     lower: float | None

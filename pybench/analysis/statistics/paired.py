@@ -43,11 +43,14 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Candidate against baseline. `estimate`: ratio or difference, on the metric's own scale.
+    """Candidate against baseline.
 
-    `p_value`: of no effect, two-sided; `p_equivalence`: of an effect beyond `margin`, so small means equivalent;
-    `detectable`: the smallest effect found with probability `POWER` (a ratio above 1, or a difference above 0). None: n
-    is too small, or there is no spread.
+    estimate: ratio or difference, on the metric's own scale
+    p_value: of no effect, two-sided; None: n is too small, or there is no spread
+    p_equivalence: of an effect beyond `margin`, so small means equivalent; None as `p_value`
+    margin: the largest effect that counts as none, on the scale of the estimate
+    detectable: the smallest effect found with probability `POWER` (a ratio above 1, or a difference above 0); None as
+        `p_value`
     """
 
     scale: Scale

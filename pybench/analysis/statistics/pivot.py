@@ -21,10 +21,12 @@ from pybench.analysis.statistics.estimate import Sample
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """`value` with its standard `error` above 0, both in one unit. `freedom`: degrees of freedom of `error`.
+    """A value with its standard error.
 
-    `skewness`: that of the value itself, 1: its third central moment over the cube of its error. It is g1/sqrt(n) of a
-    mean of n values. Error term: it is estimated from the same values, and a tail that no value came from is not seen.
+    value, error: in one unit; `error` is above 0
+    freedom: degrees of freedom of `error`
+    skewness: third central moment of the value over the cube of its error, 1: g1/sqrt(n) of a mean of n values. Error
+        term: it is estimated from the same values, and a tail that no value came from is not seen.
     """
 
     value: float

@@ -38,7 +38,11 @@ ANOVA_LEAST = 3  # samples; of two the pair's own test says it
 
 @dataclass(frozen=True, slots=True)
 class Normality:
-    """Shapiro-Wilk of one sample. `p_value` None: `why_none` says why it could not be tested."""
+    """Shapiro-Wilk of one sample.
+
+    statistic: W, 0 to 1
+    p_value: small where the sample is not normal; None with `why_none`
+    """
 
     statistic: float | None
     p_value: float | None
@@ -60,8 +64,15 @@ class Normality:
 
 @dataclass(frozen=True, slots=True)
 class PairTest:
-    """Two independent samples. `test`: the one chosen, and `why`; `p_value`: two-sided, None where nothing can be
-    tested. `effect`: of `effect_name`, positive when the first sample is the larger."""
+    """Two independent samples.
+
+    test: the one that was chosen
+    why: why it was chosen
+    statistic: of that test, without a unit
+    p_value: two-sided; None where nothing can be tested
+    effect_name: what `effect` is
+    effect: positive when the first sample is the larger; None where a sample has only one value
+    """
 
     test: str
     why: str

@@ -56,8 +56,16 @@ SETTLING_S = 2.0  # s: in which the power of a constant load settles after rest 
 
 @dataclass(frozen=True, slots=True)
 class WindowEnergies:
-    """One entry for each window, in the order asked: float64 [m] J (NaN: not measured), `valid` (False: not to be
-    used), `reasons` of each. `parts`: standard uncertainties in J that add in squares to `u_within_j`."""
+    """Energies of m windows, in the order asked.
+
+    method: how they were found
+    energy_j: float64 [m], J; NaN: not measured
+    u_within_j: float64 [m], J, standard uncertainty that differs from window to window
+    u_absolute_j: float64 [m], J, standard uncertainty of the number itself
+    valid: bool [m]; False: not to be used
+    reasons: [m], why a window is not valid, or what is doubtful about it
+    parts: source -> float64 [m], standard uncertainties in J that add in squares to `u_within_j`
+    """
 
     method: str
     energy_j: Numbers

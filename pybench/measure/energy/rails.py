@@ -42,7 +42,13 @@ _LABEL = re.compile(r"(in|power)(\d+)_label")
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    """One rail. `files`: its voltage and its current, or its power; `update_s`: how often the chip measures it."""
+    """One power rail.
+
+    label: its name, by the driver of its chip
+    chip: the folder of the chip that measures it
+    files: its voltage and its current, or its power alone
+    update_s: how often the chip measures it
+    """
 
     label: str
     chip: Path

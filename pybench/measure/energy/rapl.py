@@ -42,8 +42,11 @@ OpenPerfEvent = Callable[[int, int, int], PerfEvent]
 class Accumulator:
     """Turns a wrapping counter into joules since the first good read.
 
-    A failed read is missing, never 0: the next good read continues from the last good one. `range_j`: the value at
-    which the counter wraps, None when it does not. `trouble`: what makes the total unusable, once seen.
+    A failed read is missing, never 0: the next good read continues from the last good one.
+
+    range_j: the value at which the counter wraps; None when it does not
+    total_j: since the first good read
+    trouble: what makes the total unusable, once seen
     """
 
     counter: RawCounter

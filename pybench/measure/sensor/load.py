@@ -29,11 +29,12 @@ LONGEST_S = 3600.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadRun:
-    """One run of the load.
+    """One run of the load, before and after which the GPU was idle. Unpacks into `begin_ns, end_ns`.
 
-    `begin_ns`, `end_ns`: raw clock, just before the first launch and when the host saw the last kernel ended; the GPU
-    was idle before and after. `busy_ns`: from the first kernel's begin to the last one's end, by the GPU's events.
-    `kernels_ns`: int64 [n], ns, what each kernel took, in order. Unpacks into `begin_ns, end_ns`.
+    begin_ns: raw clock, just before the first launch
+    end_ns: raw clock, when the host saw that the last kernel had ended
+    busy_ns: from the begin of the first kernel to the end of the last, by the GPU's events
+    kernels_ns: int64 [n], ns, what each kernel took, in order
     """
 
     begin_ns: int

@@ -51,9 +51,13 @@ class PowerStep:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """`stamp_jitter_s`: rms age of samples in transients beyond the model's. `misfit`: largest systematic residual, as
-    a part of the step; `misfit_s`: all of them as a time, which is in the response's uncertainty. `settle_s`: how long
-    a step was given."""
+    """How the sensor follows steps of power.
+
+    stamp_jitter_s: rms age of samples in transients beyond the model's
+    misfit: largest systematic residual, as a share of the step
+    misfit_s: all systematic residuals as a time, which is in the response's uncertainty
+    settle_s: how long a step was given
+    """
 
     delay: UncertainValue
     response: UncertainValue

@@ -39,8 +39,11 @@ _NOW = np.empty(0, _INTEGER)
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """When repetitions are due. `rate_per_s`: their mean rate, None in a closed loop; `seed`: of the Poisson
-    process.
+    """When repetitions are due.
+
+    kind: by which rule; `closed`: as soon as an earlier one has ended
+    rate_per_s: their mean rate; None in a closed loop
+    seed: of the Poisson process
     """
 
     kind: ArrivalKind = "closed"
@@ -126,9 +129,11 @@ class GpuTimes:
 class Times:
     """n repetitions, in the order in which they began.
 
-    `begin_ns`, `end_ns`: int64 [n], raw clock: when the host began to start it, and saw it ended; end >= begin.
-    `due_ns`: int64 [n], raw clock: the scheduled arrival; None in a closed loop; begin >= due.
-    `gpu`: what the GPU's events say; None where the host alone times. `depth`: most repetitions in flight at once.
+    begin_ns: int64 [n], raw clock, when the host began to start it
+    end_ns: int64 [n], raw clock, when the host saw it ended; end >= begin
+    due_ns: int64 [n], raw clock, the scheduled arrival, begin >= due; None in a closed loop
+    gpu: what the GPU's events say; None where the host alone times
+    depth: most repetitions in flight at once
     """
 
     begin_ns: NDArray[np.int64]

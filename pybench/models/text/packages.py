@@ -49,8 +49,13 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows in the order of files. `ids`: int64 [n, WINDOW_TOKENS]; `following`: int64 [n], the token after each;
-    `names`: path and number; `files`: the path of each."""
+    """Windows in the order of files.
+
+    ids: int64 [n, WINDOW_TOKENS]
+    following: int64 [n], the token after each window
+    names: [n], path and number
+    files: [n], the path of each
+    """
 
     ids: Ids
     following: Ids

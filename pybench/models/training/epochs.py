@@ -42,8 +42,11 @@ class HeldOut:
 
 
 class Epochs(Protocol):
-    """Images that train. `classes`: names, whose numbers are labels; `images`: how many an epoch has, before whole
-    batches are made of it."""
+    """Images that train.
+
+    classes: names, whose numbers are labels
+    images: how many an epoch has, before whole batches are made of it
+    """
 
     classes: tuple[str, ...]
     images: int

@@ -47,7 +47,11 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """How to reach a registry. `plain_http`: None means plain only on this machine; `timeout_s`: without a byte."""
+    """How to reach a registry.
+
+    plain_http: whether it is spoken to without TLS; None: only if it is on this machine
+    timeout_s: how long it may send no byte
+    """
 
     plain_http: bool | None = None
     timeout_s: float = 60.0

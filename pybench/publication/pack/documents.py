@@ -54,8 +54,13 @@ class PublicationMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How the publication came about. `coverage`: as `pybench check` counts it; `redactions`: see
-    `Redactor.summary`."""
+    """How the publication came about.
+
+    about: what the author says of it
+    coverage: as `pybench check` counts it
+    redactions: see `Redactor.summary`
+    artefacts_left_out: files that the campaign has and the publication does not
+    """
 
     about: PublicationMetadata
     coverage: Mapping[str, Any]

@@ -16,9 +16,16 @@ from pybench.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`begun`, `ended`: of the first and the last run, UTC. `packages`: (name, version) -> runs that loaded it.
-    `systems`: (part, version) -> runs, for what is no Python package: python, driver, kernel. `images`: digests of
-    container images that runs had. `outcomes`: outcome -> runs."""
+    """What the runs of a campaign say of themselves.
+
+    begun, ended: of the first and of the last run, UTC
+    outcomes: outcome -> runs
+    packages: (name, version) -> runs that loaded it
+    systems: (part, version) -> runs, for what is no Python package: python, driver, kernel
+    pybench: versions that ran
+    native_builds: ids of the builds of pybench's C++
+    images: digests of container images that runs had
+    """
 
     plan: ResolvedPlan
     begun: datetime

@@ -27,8 +27,12 @@ from pybench.publication.verify.unpacking import Limits, Unpacking
 
 @dataclass(frozen=True, slots=True)
 class FetchChecks:
-    """What a publication has to be. `contents`: its SHA256SUMS' sha256, 64 hexadecimal digits; `key`: a file of SSH
-    public keys, one of which signed it."""
+    """What a publication has to be.
+
+    contents: sha256 of its SHA256SUMS, 64 hexadecimal digits; None: any
+    key: a file of SSH public keys, one of which signed it; None: no signature is required
+    limits: how much it may unpack to
+    """
 
     contents: str | None = None
     key: Path | None = None
@@ -37,7 +41,14 @@ class FetchChecks:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What came. `digest`: of the OCI artefact, None for an archive. `signed`: `verified`, `not verified` or `no`."""
+    """What came.
+
+    folder: where it is now
+    contents_sha256: of its SHA256SUMS, 64 hexadecimal digits
+    digest: of the OCI artefact; None for an archive
+    files: how many it has
+    signed: `verified`, `not verified` or `no`
+    """
 
     folder: Path
     contents_sha256: str

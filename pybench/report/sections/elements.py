@@ -22,8 +22,11 @@ from pybench.report.tables import Table
 
 @dataclass(frozen=True)
 class Material:
-    """What every section is made from. `run_link`: the folder of all runs, from the page. `projection`: of the scenario
-    that the report is asked for."""
+    """What every section is made from.
+
+    run_link: the folder of all runs, from the page
+    projection: of the scenario that the report is asked for; None: of none
+    """
 
     dataset: Dataset
     analysis: Analysis

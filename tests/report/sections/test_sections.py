@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A section of the report is one module and one row of `ORDER`: nothing else knows of it."""
+"""The recipe of a section of the report, a module and its name in `ORDER`: nothing else is to be changed."""
 
 from __future__ import annotations
 

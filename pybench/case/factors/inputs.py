@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factors of what a model is fed with: ids, text, images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybench.case import idle
+from pybench.case.factor import factor
+from pybench.case.factors.sizes import SizeFactors
+from pybench.catalogue.data_sets import DIGITS, SYNTHETIC
+from pybench.catalogue.paths import PATHS
+
+NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFactors(SizeFactors):
+    """What a model is fed with."""
+
+    path: str = factor(
+        "choice",
+        "none",
+        "which tokenizer turns text into the model's token ids; `none`: the ids are random",
+        "text",
+        choices=tuple(PATHS),
+    )
+    fed: bool | None = factor(
+        "boolean",
+        None,
+        "with path `none`: hand the random ids over batch by batch, as a path that reads text does; or compute on one "
+        "batch that stays on the device",
+        "feeding",
+        absent="batch by batch in train, one batch in infer",
+        usual="feeds",
+        idle=idle.FED_ANYHOW,
+        follows=("path",),
+    )
+    tokenizer: str = factor(
+        "file",
+        "tok32k",
+        "the shipped vocabulary, or the path of a tokenizer.json",
+        "text",
+        choices=("tok32k",),
+        idle=idle.NOT_TOKENIZED,
+        follows=("path", "inputs"),
+    )
+    corpus: str = factor(
+        "file",
+        "python-stdlib",
+        "the text: the sources of Python's standard library, or a file or folder of text or .jsonl, plain or as "
+        ".gz or .zst",
+        "text",
+        choices=("python-stdlib",),
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path", "inputs"),
+    )
+    corpus_limit_bytes: int | None = factor(
+        "integer",
+        None,
+        "read whole documents up to this many bytes",
+        "text",
+        minimum=1,
+        absent="read all",
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path", "inputs"),
+    )
+    corpus_field: str = factor(
+        "text",
+        "text",
+        "which field of a JSON line contains its text",
+        "text",
+        hint="as in `text`",
+        idle=idle.SYNTHETIC_IDS,
+        follows=("path", "inputs"),
+    )
+    images: str | None = factor(
+        "file",
+        None,
+        "labelled images: `digits` of scikit-learn, the generated `synthetic-100`, or a path (docs/user/models.md)",
+        "images",
+        choices=(DIGITS, SYNTHETIC),
+        absent="those that the model was trained on here",
+        idle=idle.NO_IMAGES,
+        follows=("precision", "inputs", "workers"),
+    )
+    workers: int | None = factor(
+        "integer",
+        None,
+        "processes that read, decode and resize `images` while a model trains; 0: it does so itself, between two steps",
+        "loading",
+        minimum=0,
+        maximum=256,
+        absent="one batch of random images, which stays on the device",
+    )
+    image_limit: int | None = factor(
+        "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED
+    )
+    inputs: str = factor(
+        "file",
+        NORMAL,
+        "what the model is fed with: `normal` random numbers, `zeros`, the case's own `data` (images, or ids of text), "
+        "or an .npz with an array for each input",
+        "inputs",
+        choices=(NORMAL, ZEROS, DATA),
+        idle=idle.FED_BY_PATH,
+        follows=("path",),
+    )
