@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 
+#include "columns.hpp"
 #include "cuda_driver.hpp"
 #include "cuda_load.hpp"
 #include "graph_timer.hpp"
@@ -24,14 +25,6 @@ using Integers = py::array_t<std::int64_t, py::array::c_style | py::array::force
 bool signalled() {
   const py::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
-}
-
-template <typename Row>
-void add_column(py::dict& table, const char* name, const std::vector<Row>& rows, std::int64_t Row::* member) {
-  py::array_t<std::int64_t> array(static_cast<py::ssize_t>(rows.size()));
-  std::int64_t* out = array.mutable_data();
-  for (const Row& row : rows) *out++ = row.*member;
-  table[name] = std::move(array);
 }
 
 py::dict replay(const GraphTimer& timer, std::int64_t iterations, std::int64_t minimum_ns, const Integers& due_ns,

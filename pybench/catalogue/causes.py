@@ -61,7 +61,7 @@ class Cause(ReasonRow):
     # --- precision of a TensorRT engine, or of recorded kernels ---
     NOT_IN_CLAIMED_TYPE = _invalid(
         "not_in_claimed_type",
-        "a product multiplied in another type than the precision's",
+        "a product multiplied in another type than that of the precision",
         "read `refused` in `precision_facts`, and put these nodes on `keep_fp32` or change the precision",
     )
     TYPE_NOT_TOLD = _invalid(
@@ -97,7 +97,7 @@ class Cause(ReasonRow):
     )
     FLOATING_TYPE_DIFFERS = _invalid(
         "floating_type_differs",
-        "operators compute in another floating type than the precision's",
+        "operators compute in another floating type than that of the precision",
         "name the precision that the file has, or export it in FP32",
     )
     QUANTISED_NODES = _invalid("quantised_nodes", "a file for `fp32` is quantised", "export the model in FP32")
@@ -106,7 +106,7 @@ class Cause(ReasonRow):
     )
     KERNELS_IN_ANOTHER_TYPE = _invalid(
         "kernels_in_another_type",
-        "the runtime computed in another type than the file's, because it has no such kernel",
+        "the runtime computed in another type than that of the file, because it has no kernel for it",
         "use another provider or runtime for this precision",
     )
     NO_MULTIPLYING_NODES = _invalid(
@@ -278,10 +278,10 @@ class Cause(ReasonRow):
         "no_kernel", "the runtime has no kernel for an operator", "keep that node in FP32, or change the runtime"
     )
     FORMAT_TOO_NEW = _unsupported(
-        "format_too_new", "the file's ir_version is newer than onnxruntime's", "install a newer onnxruntime"
+        "format_too_new", "the ir_version of the file is newer than that of onnxruntime", "install a newer onnxruntime"
     )
     OPSET_TOO_NEW = _unsupported(
-        "opset_too_new", "the file's opset is newer than onnxruntime's", "install a newer onnxruntime"
+        "opset_too_new", "the opset of the file is newer than that of onnxruntime", "install a newer onnxruntime"
     )
     UNKNOWN_OPERATOR = _unsupported(
         "unknown_operator", "the file has an operator that is not in ONNX", "export the model with ONNX's own operators"

@@ -13,9 +13,17 @@ Sense = Literal["min", "max"]
 
 @dataclass(frozen=True, slots=True)
 class CriterionKind:
-    """One criterion that a plan may set. The number compared is case/baseline (`ratio`; baseline/case when `inverse`)
-    or case - baseline (`difference`, in the metric's unit; percentages differ by percentage points), or the case's own
-    metric (`absolute`). `is_share`: an absolute number between 0 and 1."""
+    """One criterion that a plan may set.
+
+    name: as plans name it; ends in `_` and its `sense`
+    metric: of the case, and of the baseline where there is one
+    kind: what is compared with the bound. `ratio`: case/baseline, without a unit. `difference`: case - baseline, in the
+        unit of the metric; percentages differ by percentage points. `absolute`: the metric of the case itself.
+    sense: whether the bound is the least or the largest number that is accepted
+    meaning: what is compared, for plans' authors
+    inverse: of a ratio: it is baseline/case
+    is_share: of an absolute number: it lies between 0 and 1
+    """
 
     name: str
     metric: str
@@ -29,35 +37,60 @@ class CriterionKind:
 _LIST = (
     # time
     CriterionKind(
-        "speedup_min", "latency_mean_ms", "ratio", "min", "mean latency of the baseline over the case's", inverse=True
-    ),
-    CriterionKind("latency_mean_ratio_max", "latency_mean_ms", "ratio", "max", "mean latency over the baseline's"),
-    CriterionKind("latency_p50_ratio_max", "latency_p50_ms", "ratio", "max", "median latency over the baseline's"),
-    CriterionKind(
-        "latency_p95_ratio_max", "latency_p95_ms", "ratio", "max", "95th percentile of latency over the baseline's"
-    ),
-    CriterionKind(
-        "latency_p99_ratio_max", "latency_p99_ms", "ratio", "max", "99th percentile of latency over the baseline's"
+        "speedup_min",
+        "latency_mean_ms",
+        "ratio",
+        "min",
+        "mean latency of the baseline divided by that of the case",
+        inverse=True,
     ),
     CriterionKind(
-        "throughput_ratio_min", "throughput_samples_per_s", "ratio", "min", "samples a second over the baseline's"
+        "latency_mean_ratio_max", "latency_mean_ms", "ratio", "max", "mean latency divided by that of the baseline"
     ),
     CriterionKind(
-        "tokens_per_s_ratio_min", "throughput_tokens_per_s", "ratio", "min", "tokens a second over the baseline's"
+        "latency_p50_ratio_max", "latency_p50_ms", "ratio", "max", "median latency divided by that of the baseline"
+    ),
+    CriterionKind(
+        "latency_p95_ratio_max",
+        "latency_p95_ms",
+        "ratio",
+        "max",
+        "95th percentile of latency divided by that of the baseline",
+    ),
+    CriterionKind(
+        "latency_p99_ratio_max",
+        "latency_p99_ms",
+        "ratio",
+        "max",
+        "99th percentile of latency divided by that of the baseline",
+    ),
+    CriterionKind(
+        "throughput_ratio_min",
+        "throughput_samples_per_s",
+        "ratio",
+        "min",
+        "samples a second divided by those of the baseline",
+    ),
+    CriterionKind(
+        "tokens_per_s_ratio_min",
+        "throughput_tokens_per_s",
+        "ratio",
+        "min",
+        "tokens a second divided by those of the baseline",
     ),
     CriterionKind(
         "slo_attainment_delta_min",
         "slo_attainment_ratio",
         "difference",
         "min",
-        "share of iterations within each bound of `slo_ms`, minus the baseline's",
+        "share of iterations within each bound of `slo_ms`, minus that of the baseline",
     ),
     CriterionKind(
         "goodput_ratio_min",
         "goodput_samples_per_s",
         "ratio",
         "min",
-        "samples a second within each bound of `slo_ms` over the baseline's",
+        "samples a second within each bound of `slo_ms`, divided by those of the baseline",
     ),
     CriterionKind(
         "slo_attainment_min",
@@ -74,155 +107,205 @@ _LIST = (
         "min",
         "samples a second within each bound of `slo_ms`, of the case itself",
     ),
-    CriterionKind("ttft_ratio_max", "ttft_ms", "ratio", "max", "time to the first token over the baseline's"),
-    CriterionKind("tpot_ratio_max", "tpot_ms", "ratio", "max", "time per output token over the baseline's"),
+    CriterionKind(
+        "ttft_ratio_max", "ttft_ms", "ratio", "max", "time to the first token divided by that of the baseline"
+    ),
+    CriterionKind("tpot_ratio_max", "tpot_ms", "ratio", "max", "time per output token divided by that of the baseline"),
     CriterionKind(
         "output_tokens_per_s_ratio_min",
         "output_tokens_per_s",
         "ratio",
         "min",
-        "generated tokens a second over the baseline's",
+        "generated tokens a second divided by those of the baseline",
     ),
-    CriterionKind("text_rate_ratio_min", "text_mb_per_s", "ratio", "min", "bytes of text a second over the baseline's"),
     CriterionKind(
-        "bandwidth_ratio_min", "bandwidth_gb_per_s", "ratio", "min", "bytes copied a second over the baseline's"
+        "text_rate_ratio_min",
+        "text_mb_per_s",
+        "ratio",
+        "min",
+        "bytes of text a second divided by those of the baseline",
+    ),
+    CriterionKind(
+        "bandwidth_ratio_min",
+        "bandwidth_gb_per_s",
+        "ratio",
+        "min",
+        "bytes copied a second divided by those of the baseline",
     ),
     CriterionKind(
         "wait_share_delta_max",
         "wait_share_ratio",
         "difference",
         "max",
-        "share of time spent waiting, minus the baseline's",
+        "share of time spent waiting, minus that of the baseline",
     ),
     # memory and size
     CriterionKind(
-        "peak_host_bytes_ratio_max", "peak_host_bytes", "ratio", "max", "largest resident set over the baseline's"
+        "peak_host_bytes_ratio_max",
+        "peak_host_bytes",
+        "ratio",
+        "max",
+        "largest resident set divided by that of the baseline",
     ),
     CriterionKind(
-        "peak_device_bytes_ratio_max", "peak_device_bytes", "ratio", "max", "largest device memory over the baseline's"
+        "peak_device_bytes_ratio_max",
+        "peak_device_bytes",
+        "ratio",
+        "max",
+        "largest device memory divided by that of the baseline",
     ),
     CriterionKind(
-        "model_bytes_ratio_max", "model_bytes", "ratio", "max", "size of the model's file over the baseline's"
+        "model_bytes_ratio_max",
+        "model_bytes",
+        "ratio",
+        "max",
+        "size of the model's file divided by that of the baseline",
     ),
     CriterionKind(
         "step_peak_bytes_ratio_max",
         "step_peak_bytes",
         "ratio",
         "max",
-        "peak memory of a training step over the baseline's",
+        "peak memory of a training step divided by that of the baseline",
     ),
     CriterionKind(
         "kv_cache_bytes_ratio_max",
         "kv_cache_bytes",
         "ratio",
         "max",
-        "size of the cache of keys and values over the baseline's",
+        "size of the cache of keys and values divided by that of the baseline",
     ),
     # energy
     CriterionKind(
-        "gpu_energy_ratio_max", "gpu_energy_per_sample_j", "ratio", "max", "GPU energy for a sample over the baseline's"
+        "gpu_energy_ratio_max",
+        "gpu_energy_per_sample_j",
+        "ratio",
+        "max",
+        "GPU energy for a sample divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_energy_per_token_ratio_max",
         "gpu_energy_per_token_j",
         "ratio",
         "max",
-        "GPU energy for a token over the baseline's",
+        "GPU energy for a token divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_energy_per_input_token_ratio_max",
         "gpu_energy_per_input_token_j",
         "ratio",
         "max",
-        "GPU energy for a token of a prompt over the baseline's",
+        "GPU energy for a token of a prompt divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_energy_per_output_token_ratio_max",
         "gpu_energy_per_output_token_j",
         "ratio",
         "max",
-        "GPU energy for a generated token over the baseline's",
+        "GPU energy for a generated token divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_energy_per_gb_ratio_max",
         "gpu_energy_per_gb_j",
         "ratio",
         "max",
-        "GPU energy for 10^9 bytes copied over the baseline's",
+        "GPU energy for 10^9 bytes copied divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_net_energy_ratio_max",
         "gpu_net_energy_per_sample_j",
         "ratio",
         "max",
-        "GPU energy above idle for a sample over the baseline's",
+        "GPU energy above idle for a sample divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_net_energy_per_token_ratio_max",
         "gpu_net_energy_per_token_j",
         "ratio",
         "max",
-        "GPU energy above idle for a token over the baseline's",
+        "GPU energy above idle for a token divided by that of the baseline",
     ),
     CriterionKind(
         "gpu_net_energy_per_gb_ratio_max",
         "gpu_net_energy_per_gb_j",
         "ratio",
         "max",
-        "GPU energy above idle for 10^9 bytes copied over the baseline's",
+        "GPU energy above idle for 10^9 bytes copied divided by that of the baseline",
     ),
     CriterionKind(
-        "cpu_energy_ratio_max", "cpu_energy_per_sample_j", "ratio", "max", "CPU energy for a sample over the baseline's"
+        "cpu_energy_ratio_max",
+        "cpu_energy_per_sample_j",
+        "ratio",
+        "max",
+        "CPU energy for a sample divided by that of the baseline",
     ),
     CriterionKind(
         "cpu_energy_per_token_ratio_max",
         "cpu_energy_per_token_j",
         "ratio",
         "max",
-        "CPU energy for a token over the baseline's",
+        "CPU energy for a token divided by that of the baseline",
     ),
     CriterionKind(
         "cpu_energy_per_input_token_ratio_max",
         "cpu_energy_per_input_token_j",
         "ratio",
         "max",
-        "CPU energy for a token of a prompt over the baseline's",
+        "CPU energy for a token of a prompt divided by that of the baseline",
     ),
     CriterionKind(
         "cpu_energy_per_output_token_ratio_max",
         "cpu_energy_per_output_token_j",
         "ratio",
         "max",
-        "CPU energy for a generated token over the baseline's",
+        "CPU energy for a generated token divided by that of the baseline",
     ),
     CriterionKind(
         "system_energy_per_token_ratio_max",
         "system_energy_per_token_j",
         "ratio",
         "max",
-        "energy of GPU and CPU for a token over the baseline's",
+        "energy of GPU and CPU for a token divided by that of the baseline",
     ),
     # accuracy and training
     CriterionKind(
-        "top1_delta_pp_min", "top1_percent", "difference", "min", "Top-1 minus the baseline's, in percentage points"
+        "top1_delta_pp_min",
+        "top1_percent",
+        "difference",
+        "min",
+        "Top-1 minus that of the baseline, in percentage points",
     ),
     CriterionKind(
-        "top5_delta_pp_min", "top5_percent", "difference", "min", "Top-5 minus the baseline's, in percentage points"
+        "top5_delta_pp_min",
+        "top5_percent",
+        "difference",
+        "min",
+        "Top-5 minus that of the baseline, in percentage points",
     ),
     CriterionKind(
-        "dice_delta_pp_min", "dice_percent", "difference", "min", "Dice minus the baseline's, in percentage points"
+        "dice_delta_pp_min",
+        "dice_percent",
+        "difference",
+        "min",
+        "Dice minus that of the baseline, in percentage points",
     ),
-    CriterionKind("perplexity_ratio_max", "perplexity", "ratio", "max", "perplexity over the baseline's"),
-    CriterionKind("linf_error_ratio_max", "linf_error", "ratio", "max", "largest error over the baseline's"),
+    CriterionKind("perplexity_ratio_max", "perplexity", "ratio", "max", "perplexity divided by that of the baseline"),
+    CriterionKind(
+        "linf_error_ratio_max", "linf_error", "ratio", "max", "largest error divided by that of the baseline"
+    ),
     CriterionKind(
         "fp32_token_agreement_delta_min",
         "fp32_token_agreement_ratio",
         "difference",
         "min",
-        "share of new tokens before the first that differs from FP32, minus the baseline's",
+        "share of new tokens before the first that differs from FP32, minus that of the baseline",
     ),
     CriterionKind(
-        "loss_last_delta_nats_max", "loss_last_nats", "difference", "max", "last training loss minus the baseline's"
+        "loss_last_delta_nats_max",
+        "loss_last_nats",
+        "difference",
+        "max",
+        "last training loss minus that of the baseline",
     ),
 )
 

@@ -67,7 +67,7 @@ class ReasonCode(ReasonRow):
     INSTANT_DISAGREES = (
         "instant_disagrees",
         "invalid",
-        "the instantaneous power field says another energy",
+        "the instantaneous power field gives another energy",
         "measure the sensor again with `pybench sensor measure`",
     )
     FOREIGN_PROCESS = (
@@ -172,7 +172,7 @@ class ReasonCode(ReasonRow):
     ALLOCATOR_SILENT = (
         "allocator_silent",
         "missing",
-        "the allocator of the device tells no peak",
+        "the allocator of the device reports no peak",
         "run on a GPU, or compare `peak_host_bytes`",
     )
     SAVED_UNSEEN = (
@@ -190,13 +190,13 @@ class ReasonCode(ReasonRow):
     NOT_TOLD = (
         "not_told",
         "missing",
-        "the profile of this runtime does not tell it",
+        "the profile of this runtime does not contain the value",
         "compare with a runtime whose profile does",
     )
     NO_ROOM_FOR_STEP = (
         "no_room_for_step",
         "missing",
-        "memory ran out in the step after the windows, which tells what memory is for",
+        "memory ran out in the step after the windows that finds what memory is used for",
         "use a smaller batch, or read `peak_device_bytes`",
     )
     DEVICE_NOT_FOUND = (
