@@ -18,9 +18,13 @@ from pybench.errors import CorruptError, UsageError
 class ResolvedPlan:
     """plan.resolved.json: what a plan means, in words that need no plan to be read.
 
-    `criteria`: as `pybench.case.contrasts` stores them. `files`: value of a `file` factor -> absolute path (its
-    sha256 is part of the case's identity). `protocols`: names of `pybench.catalogue.protocols`.
-    Which cases are unsupported is not here: it depends on the machine and stands in each run.
+    Which cases are unsupported is not here: it depends on the machine and is in each run.
+
+    criteria: as `pybench.case.contrasts` stores them
+    require: parts of a run that have to be valid
+    files: value of a `file` factor -> absolute path; the sha256 of the file is part of the case's identity
+    protocols: names of `pybench.catalogue.protocols`
+    content: all of the file, as read
     """
 
     name: str

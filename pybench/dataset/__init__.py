@@ -60,9 +60,16 @@ _NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
 
 @dataclass(frozen=True, slots=True)
 class ArtefactRecord:
-    """The making of one artefact: what was asked for (`kind`, `parameters`), how it went, what was found.
+    """The making of one artefact.
 
-    `metrics`: as stored, by name; `labels`: facts that are no numbers; `precision`: the verdict's value.
+    kind, parameters: what was asked for
+    outcome: how it ended
+    detail: why it ended so; None: nothing is to be said
+    duration_s: None: it was not stored
+    precision: whether the precision is the one asked for; None: it was not audited
+    metrics: name -> as stored
+    labels: facts that are no numbers
+    guarded: whether the making finished with digests of its files
     """
 
     digest: str
@@ -75,7 +82,6 @@ class ArtefactRecord:
     metrics: Mapping[str, Any]
     labels: Mapping[str, Any]
     guarded: bool
-    """Whether the making finished with digests of its files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class OnnxNode:
-    """One operator of the graph, with the names of what it reads and writes. `to`: the type that a Cast writes;
-    `bodies`: the graphs inside it; `attributes`: (name, numbers) of those that are integers, a list or one."""
+    """One operator of the graph.
+
+    op, domain: the operator and the set that it is of; ONNX's own domain is empty
+    name: of the node
+    inputs, outputs: names of what it reads and writes
+    to: the type that a Cast writes; empty for other operators
+    bodies: the graphs inside it
+    attributes: (name, numbers) of those that are integers, a list or one
+    """
 
     op: str
     name: str

@@ -71,8 +71,16 @@ class Listener(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What the selected part of a campaign looks like after running. `invalid`: required and not true;
-    `left`: what running again would do without being asked; `checkpointed`: SIGUSR1 stopped it, as batch jobs do."""
+    """What the selected part of a campaign looks like after running.
+
+    outcomes: outcome -> runs
+    uncovered: runs without an outcome that covers their cell
+    invalid: part of a run that is required and not true -> runs
+    interrupted: whether the user or a signal stopped it
+    checkpointed: whether SIGUSR1 stopped it, as batch jobs do
+    too_many_failures: whether it ended itself for its failures
+    busy: runs that another runner has claimed
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     uncovered: int = 0

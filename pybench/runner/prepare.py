@@ -35,8 +35,12 @@ WAIT_S = 0.5  # between two looks at an artefact that another runner is making
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What making needs to know. `files`: value of a `file` factor -> absolute path of the user's file; `rows`: those
-    of the campaign that are not pybench's own."""
+    """What making needs to know.
+
+    files: value of a `file` factor -> absolute path of the user's file
+    announce: is called before an artefact is made
+    rows: those of the campaign that are not pybench's own
+    """
 
     campaign: CampaignDirectory
     claimant: Claimant

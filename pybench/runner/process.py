@@ -29,8 +29,17 @@ Stopped = Literal["timeout", "interrupted"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """How a worker ended. `report`: what it said of itself, or None; `stopped`: why the runner ended it, or None;
-    `launch_failure`: why it never began, in words, or None."""
+    """How a worker ended.
+
+    exit_status: None: it did not exit by itself
+    signal: the name of what ended it; None: no signal did
+    report: what it said of itself; None: nothing
+    stopped: why the runner ended it; None: the runner did not
+    started_utc, finished_utc: ISO 8601
+    wall_s: from start to end
+    oom_evidence: what shows that memory ran out; None: nothing does
+    launch_failure: why it never began, in words; None: it began
+    """
 
     exit_status: int | None
     signal: str | None

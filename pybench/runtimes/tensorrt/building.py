@@ -30,7 +30,16 @@ _NO_KERNEL = ("Could not find any implementation for node", "No supported format
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an engine is built. `timing_cache`: read and written; None: none. `workspace_bytes` None: what there is."""
+    """How an engine is built.
+
+    tf32: whether FP32 products may be computed in TF32
+    batch: of the inputs
+    tokens: of a sequence; 0 for models that take no token ids
+    workspace_bytes: scratch memory that the engine may use; None: what there is
+    optimisation_level: of TensorRT's builder, 1 to 5
+    aux_streams: CUDA streams besides its own
+    timing_cache: a file that is read and written; None: none
+    """
 
     tf32: bool
     batch: int
