@@ -20,7 +20,7 @@ from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
 from pybench.document.keys import described
-from pybench.plan import keys, shape
+from pybench.plan import keys, settings, shape
 from pybench.plan.values import LARGEST_INTEGER, PSEUDO_FACTORS, Json, may_be_null
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -84,10 +84,10 @@ def said(factor: Factor) -> str:
 
 def _plan() -> dict[str, Schema]:
     types: dict[str, Schema] = {
-        "schema_version": {"const": shape.SCHEMA_VERSION},
-        "name": {"type": "string", "pattern": f"^{shape.NAME}$"},
+        "schema_version": {"const": settings.SCHEMA_VERSION},
+        "name": {"type": "string", "pattern": f"^{settings.NAME}$"},
         "description": {"type": ["string", "null"]},
-        "seed": {"type": "integer", "minimum": 0, "maximum": shape.LARGEST_SEED, "default": 0},
+        "seed": {"type": "integer", "minimum": 0, "maximum": settings.LARGEST_SEED, "default": 0},
         "repetitions": {**_REPETITIONS, "default": 10},
         "defaults": _or_null("Defaults"),
         "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},

@@ -11,7 +11,6 @@ Everything that does not fit is a problem with its place. The rest is kept, so t
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +20,6 @@ from pybench.case.curves import PlannedCurve
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.case.references import Reference, meaning_of, value_problem
-from pybench.case.repetitions import MOST_REPETITIONS
 from pybench.catalogue.criteria import CRITERIA, threshold_problem
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
@@ -33,21 +31,28 @@ from pybench.plan.keys import (
     AT_BOUNDS,
     CRITERIA_KEYS,
     CURVE_KEYS,
-    CURVE_NAMES,
     ENTRY_KEYS,
     MEANINGS,
     PLAN_KEYS,
     REFERENCE_KEYS,
     REFERENCE_NAMES,
 )
+from pybench.plan.settings import (
+    LARGEST_SEED,
+    SCHEMA_VERSION,
+    check_drawable,
+    check_integer,
+    check_name,
+    check_number,
+    check_repetitions,
+    check_text,
+    check_truth,
+    check_version,
+)
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest
 
-SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
-LARGEST_SEED = 2**32 - 1
 DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
-NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?"
 LONG_LIST = 12  # names that a hint still enumerates
-_ONE_A_BOUND = "it has a value for each bound of `slo_ms`, and the report lists these in a table of their own"
 
 Single = Mapping[str, Value]  # factor -> its value
 Lists = Mapping[str, tuple[Value, ...]]  # factor -> its values
@@ -129,11 +134,11 @@ class _Reader:
         keys = self._mapping(root, "the plan", PLAN_KEYS, required=("schema_version", "name", "matrix"))
         if keys is None:
             return None
-        self._checked(keys, "schema_version", _version, SCHEMA_VERSION)
-        name = self._checked(keys, "name", _campaign_name, "unnamed")
-        description = self._checked(keys, "description", lambda value: _text("description", value), None)
-        seed = self._checked(keys, "seed", lambda value: _integer("seed", value, 0, LARGEST_SEED), 0)
-        repetitions = self._checked(keys, "repetitions", _repetitions, 10)
+        self._checked(keys, "schema_version", check_version, SCHEMA_VERSION)
+        name = self._checked(keys, "name", check_name, "unnamed")
+        description = self._checked(keys, "description", lambda value: check_text("description", value), None)
+        seed = self._checked(keys, "seed", lambda value: check_integer("seed", value, 0, LARGEST_SEED), 0)
+        repetitions = self._checked(keys, "repetitions", check_repetitions, 10)
         before = len(self.problems)
         defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
         are_whole = len(self.problems) == before
@@ -194,7 +199,7 @@ class _Reader:
             exclude=tuple(
                 self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
             ),
-            repetitions=self._checked(keys, "repetitions", _repetitions, None),
+            repetitions=self._checked(keys, "repetitions", check_repetitions, None),
             slo_ms=self._checked(keys, "slo_ms", bounds_ms, ()),
         )
 
@@ -202,14 +207,14 @@ class _Reader:
         keys = self._mapping(node, "`criteria`", CRITERIA_KEYS, required=("baseline",), of_list=True)
         if keys is None:
             return None
-        name = self._checked(keys, "name", lambda value: _text("name", value), None)
+        name = self._checked(keys, "name", lambda value: check_text("name", value), None)
         if "baseline" in keys and keys["baseline"].children == {}:
             self._say(keys["baseline"], "`baseline` names no factor", "as in {precision: fp32}")
         baseline = self._singles(keys.get("baseline"), "`baseline`", self.factors, may_be_null=False)
         where = self._lists(keys.get("where"), "`where`", self.factors)
         bounds = self._optional(keys.get("accept"), "`accept`", CRITERIA)
         accept = {
-            each: self._checked(bounds, each, _number(partial(threshold_problem, CRITERIA[each])), None)
+            each: self._checked(bounds, each, check_number(partial(threshold_problem, CRITERIA[each])), None)
             for each in CRITERIA
             if each in bounds
         }
@@ -236,13 +241,13 @@ class _Reader:
         keys = self._mapping(node, f"`{name}`", REFERENCE_KEYS, required=("value", "source"), of_list=True)
         if keys is None or "value" not in keys or "source" not in keys:
             return None
-        value = self._checked(keys, "value", _number(partial(value_problem, name)), None)
-        source = self._checked(keys, "source", lambda given: _text("source", given), None)
+        value = self._checked(keys, "value", check_number(partial(value_problem, name)), None)
+        source = self._checked(keys, "source", lambda given: check_text("source", given), None)
         if source is None or value is None:
             return None
         metric, kind, inverse = meaning_of(name)
         metric = self._at_bound(name, metric, node, keys.get("slo_ms"))
-        over_cells = self._checked(keys, "over_cells", _truth, False)
+        over_cells = self._checked(keys, "over_cells", check_truth, False)
         if over_cells and kind != "ratio":
             self._say(keys["over_cells"], f"`over_cells` is for ratios, and {name} is none", "remove the key")
         return Reference(
@@ -252,7 +257,7 @@ class _Reader:
             inverse=inverse,
             value=value,
             source=source,
-            device=self._checked(keys, "device", lambda given: _text("device", given), None),
+            device=self._checked(keys, "device", lambda given: check_text("device", given), None),
             where={**common, **self._lists(keys.get("where"), "`where`", self.factors)},
             over_cells=over_cells,
             path=path,
@@ -278,7 +283,7 @@ class _Reader:
             return None
         numeric = tuple(name for name, factor in self.factors.items() if factor.kind in ("integer", "number"))
         over = self._names(keys["over"], "over", numeric, many=False)
-        metric = self._checked(keys, "metric", _drawable, None)
+        metric = self._checked(keys, "metric", check_drawable, None)
         return PlannedCurve(over[0], metric) if over and metric else None
 
     def _mapping(
@@ -449,62 +454,3 @@ def _sized(node: Node, key: str) -> Node:
 
 def _is_null(node: Node) -> bool:
     return node.children is None and node.items is None and node.scalar is None
-
-
-# --- values that are no factors -------------------------------------------------------------------------------------
-
-
-def _version(value: Plain) -> int:
-    if value == SCHEMA_VERSION and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueProblem(f"`schema_version` is {described(value)}; this pybench reads {SCHEMA_VERSION}")
-
-
-def _campaign_name(value: Plain) -> str:
-    if isinstance(value, str) and re.fullmatch(NAME, value):
-        return value
-    hint = "it is the name of the campaign's folder: at most 64 letters, digits, `.`, `_`, `-`"
-    raise ValueProblem(f"`name` takes a short word; not {described(value)}", hint)
-
-
-def _text(key: str, value: Plain) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise ValueProblem(f"`{key}` takes text; not {described(value)}", "put it in quotes")
-
-
-def _integer(key: str, value: Plain, least: int, most: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-        return value
-    raise ValueProblem(f"`{key}` takes an integer from {least} to {most}; not {described(value)}")
-
-
-def _repetitions(value: Plain) -> int:
-    return _integer("repetitions", value, 1, MOST_REPETITIONS)
-
-
-def _number(problem: Callable[[Plain], str | None]) -> Callable[[Plain], float | None]:
-    """`problem`: what is wrong with a value, or None."""
-
-    def check(value: Plain) -> float:
-        wrong = problem(value)
-        if wrong is None and isinstance(value, int | float):
-            return float(value)
-        raise ValueProblem(str(wrong))
-
-    return check
-
-
-def _truth(value: Plain) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueProblem(f"`over_cells` takes true or false; not {described(value)}")
-
-
-def _drawable(value: Plain) -> str | None:
-    if isinstance(value, str) and value in CURVE_NAMES:
-        return value
-    what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {described(value)}"
-    if value in AT_BOUNDS:
-        raise ValueProblem(what, _ONE_A_BOUND)
-    raise ValueProblem(what, nearest(value, CURVE_NAMES) or "docs/metrics.md lists all metrics")
