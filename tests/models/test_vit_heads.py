@@ -79,7 +79,8 @@ def test_heads_that_are_not_due_do_not_run() -> None:
     assert (module.log.take() == NOT_RUN).tolist() == [[False, True, True], [False, False, False]]
 
 
-@pytest.mark.parametrize("dispatch", ["sequential", pytest.param("one-engine", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dispatch", ["sequential", "one-engine"])
 def test_an_exported_network_computes_what_torch_computes(dispatch: str, tmp_path: Path) -> None:
     row, module = VIT.with_factors(dispatch=dispatch).model_row, small(dispatch, heads=2)
     assert row is not None

@@ -54,6 +54,7 @@ def test_the_export_is_symmetric_qdq_around_every_layer(trained: torch.nn.Module
     assert not any(node.op_type == "BatchNormalization" for node in graph.node)
 
 
+@pytest.mark.slow
 def test_the_file_computes_what_was_trained(trained: torch.nn.Module, tmp_path: Path) -> None:
     export_onnx(trained, MODELS["digits-cnn"], tmp_path / "qat.onnx", {})
     pixels, labels = digits()

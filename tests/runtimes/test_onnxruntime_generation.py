@@ -83,6 +83,7 @@ def test_drawn_tokens_are_fed_back_and_as_frequent_as_their_probability_says(exp
         assert (deviations**2).mean() < 1.8
 
 
+@pytest.mark.slow
 def test_a_built_in_decoder_generates_what_its_forward_pass_says() -> None:
     case = Case(
         workload="generate", model="tinylm-tiny", runtime="onnxruntime", batch=2, seq_len=5, new_tokens=6,

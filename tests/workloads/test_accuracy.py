@@ -196,6 +196,7 @@ def test_arrays_of_numpy_judge_a_users_model(tmp_path: Path) -> None:
     assert result.tables["predictions"]["top1"].tolist() == (pixels.reshape(5, -1) @ weight).argmax(1).tolist()
 
 
+@pytest.mark.slow
 def test_weights_of_another_vocabulary_are_refused_before_they_are_read_beyond_their_end(tmp_path: Path) -> None:
     import torch
 
@@ -209,6 +210,7 @@ def test_weights_of_another_vocabulary_are_refused_before_they_are_read_beyond_t
     assert "leave `checkpoint` out" in (found.value.hint or "")
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_better_than_naive_bayes_have_a_caution(tmp_path: Path) -> None:
     import torch
 

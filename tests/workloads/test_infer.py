@@ -151,6 +151,7 @@ def test_equal_seeds_give_equal_inputs_and_other_seeds_others() -> None:
     assert not np.array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_users_language_model_is_told_by_its_integer_input(tmp_path: Path) -> None:
     """Its vocabulary is not known, so its ids stay below two; its tokens are counted all the same, in int8 as well."""
     from pybench.catalogue.models import MODELS

@@ -72,6 +72,7 @@ def test_an_image_is_the_same_alone_and_among_others() -> None:
         assert np.array_equal(together[place], render(synthetic.draw_scenes("validation", [number]), 32, 48)[0])
 
 
+@pytest.mark.slow
 def test_low_level_statistics_do_not_tell_the_class() -> None:
     """Ridge regression on colours, contrasts, edge strengths and a 4x4 thumbnail: below five times chance of 1 %."""
 

@@ -26,6 +26,7 @@ def state_of(model: str, folder: Path, **given: int) -> State:
     return {name: tensor.clone() for name, tensor in built(model, folder, **given).module.state_dict().items()}
 
 
+@pytest.mark.slow
 def test_weights_of_a_file_and_of_a_folder_are_those_of_the_model(tmp_path: Path) -> None:
     for model, folder in (("bert", tmp_path / "encoder"), ("gpt2", tmp_path / "decoder")):
         folder.mkdir()

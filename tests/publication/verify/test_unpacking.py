@@ -259,6 +259,7 @@ def test_a_zip_bomb_stops_at_the_limit_whatever_it_declares(tmp_path: Path) -> N
     _refuses(bomb, tmp_path, ".", Limits(bytes=10_000_000))
 
 
+@pytest.mark.slow
 def test_a_list_bomb_needs_no_memory_whatever_it_declares(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.zip"
     for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA):
