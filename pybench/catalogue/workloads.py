@@ -18,30 +18,11 @@ from pybench.catalogue.tasks import TASKS
 
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
-    "run",
-    "board",
-    "model",
-    "quantising",
-    "engine",
-    "runtime",
-    "images",
-    "tokens",
-    "text",
-    "feeding",
-    "serving",
-    "arriving",
-    "generating",
-    "training",
-    "fitting",
-    "blocks",
-    "layout",
-    "sizing",
-    "loading",
-    "copying",
-    "file",
+    "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
+    "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading", "copying", "file",
     "inputs",
     "shaping",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,61 +132,30 @@ class Workload:
 # --- groups of metrics -----------------------------------------------------------------------------------------------
 
 _TIMED = (
-    "latency_mean_ms",
-    "latency_p50_ms",
-    "latency_p95_ms",
-    "latency_p99_ms",
-    "peak_host_bytes",
-    "peak_device_bytes",
-    "cpu_cores_ratio",
-    "cpu_utilisation_ratio",
-    "gpu_utilisation_ratio",
-    "gpu_energy_j",
-    "gpu_net_energy_j",
-    "gpu_tail_energy_j",
-    "gpu_idle_power_before_w",
-    "gpu_idle_power_after_w",
-    "gpu_slow_p95_energy_j",
-    "gpu_slow_p99_energy_j",
-    "cpu_energy_j",
-    "cpu_energy_estimate_j",
-    "system_energy_j",
-    "cpu_energy_share_ratio",
+    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
+    "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",
+    "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+    "gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j",
+    "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
     "module_energy_j",
-)
+)  # fmt: skip
 _PER_SAMPLE = (
-    "throughput_samples_per_s",
-    "gpu_energy_per_sample_j",
-    "gpu_net_energy_per_sample_j",
-    "cpu_energy_per_sample_j",
-    "cpu_energy_per_sample_estimate_j",
-    "module_energy_per_sample_j",
-)
+    "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
+    "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j", "module_energy_per_sample_j",
+)  # fmt: skip
 _PER_TOKEN = (
-    "throughput_tokens_per_s",
-    "gpu_energy_per_token_j",
-    "gpu_net_energy_per_token_j",
-    "gpu_tokens_per_s_per_w",
-    "cpu_energy_per_token_j",
-    "cpu_tokens_per_s_per_w",
-    "cpu_energy_per_token_estimate_j",
-    "system_energy_per_token_j",
-    "module_energy_per_token_j",
-)
+    "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
+    "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
+    "system_energy_per_token_j", "module_energy_per_token_j",
+)  # fmt: skip
 _PER_INPUT_TOKEN = (
-    "gpu_energy_per_input_token_j",
-    "gpu_net_energy_per_input_token_j",
-    "cpu_energy_per_input_token_j",
-    "cpu_energy_per_input_token_estimate_j",
-    "module_energy_per_input_token_j",
-)
+    "gpu_energy_per_input_token_j", "gpu_net_energy_per_input_token_j",
+    "cpu_energy_per_input_token_j", "cpu_energy_per_input_token_estimate_j", "module_energy_per_input_token_j",
+)  # fmt: skip
 _PER_OUTPUT_TOKEN = (
-    "gpu_energy_per_output_token_j",
-    "gpu_net_energy_per_output_token_j",
-    "cpu_energy_per_output_token_j",
-    "cpu_energy_per_output_token_estimate_j",
-    "module_energy_per_output_token_j",
-)
+    "gpu_energy_per_output_token_j", "gpu_net_energy_per_output_token_j",
+    "cpu_energy_per_output_token_j", "cpu_energy_per_output_token_estimate_j", "module_energy_per_output_token_j",
+)  # fmt: skip
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
 _SIZE = ("model_bytes",)
@@ -213,13 +163,9 @@ _OF_HEADS = head_metrics(MOST_HEADS, has_deadlines=True)
 
 # What the memory of a training step is for, and its peak.
 STEP_PARTS = (
-    "step_weights_bytes",
-    "step_gradients_bytes",
-    "step_optimiser_bytes",
-    "step_activations_bytes",
-    "step_weight_copies_bytes",
-    "step_workspace_bytes",
-)
+    "step_weights_bytes", "step_gradients_bytes", "step_optimiser_bytes", "step_activations_bytes",
+    "step_weight_copies_bytes", "step_workspace_bytes",
+)  # fmt: skip
 STEP_PEAK = "step_peak_bytes"
 
 # What a training costs until it reaches an accuracy.
@@ -232,28 +178,17 @@ ALONE = ("latency_depth1_p50_ms", "latency_depth1_p99_ms")
 COMPILE = ("compile_s",)
 # Where a runtime tells its kernels.
 KERNELS = (
-    "kernels_count",
-    "moving_kernels_count",
-    "qdq_nodes_count",
-    "multiplying_time_ratio",
-    "moving_time_ratio",
-    "quantising_time_ratio",
-    "gpu_busy_ratio",
-)
+    "kernels_count", "moving_kernels_count", "qdq_nodes_count",
+    "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio", "gpu_busy_ratio",
+)  # fmt: skip
 # Where a file in lower precision is made, whose outputs are compared with FP32's.
 AGREEMENT = ("relative_error_ratio", "cosine_ratio", "top1_agreement_ratio")
 # Where a case has idle windows: they tell what a board takes at rest.
 ABOVE_IDLE = (
-    "gpu_net_energy_j",
-    "gpu_tail_energy_j",
-    "gpu_idle_power_before_w",
-    "gpu_idle_power_after_w",
-    "gpu_net_energy_per_sample_j",
-    "gpu_net_energy_per_token_j",
-    "gpu_net_energy_per_gb_j",
-    "gpu_net_energy_per_input_token_j",
-    "gpu_net_energy_per_output_token_j",
-)
+    "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+    "gpu_net_energy_per_sample_j", "gpu_net_energy_per_token_j", "gpu_net_energy_per_gb_j",
+    "gpu_net_energy_per_input_token_j", "gpu_net_energy_per_output_token_j",
+)  # fmt: skip
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
@@ -264,22 +199,8 @@ _ROWS = (
         meaning="one forward pass of a model",
         module="pybench.workloads.infer",
         takes=(
-            "run",
-            "board",
-            "model",
-            "quantising",
-            "engine",
-            "runtime",
-            "images",
-            "tokens",
-            "text",
-            "feeding",
-            "serving",
-            "arriving",
-            "file",
-            "inputs",
-            "sizing",
-            "shaping",
+            "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
+            "serving", "arriving", "file", "inputs", "sizing", "shaping",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector", "perception"),
@@ -294,24 +215,12 @@ _ROWS = (
         yields_lowered=AGREEMENT,
         headline="latency_mean_ms",
         shown=(
-            "latency_mean_ms",
-            "latency_p99_ms",
-            "throughput_samples_per_s",
-            "throughput_tokens_per_s",
-            "wait_share_ratio",
-            "cpu_cores_ratio",
-            "gpu_energy_per_sample_j",
-            "cpu_energy_per_sample_j",
-            "cpu_energy_per_sample_estimate_j",
-            "system_energy_per_token_j",
-            "cpu_energy_share_ratio",
-            "module_energy_per_sample_j",
-            "cpu_utilisation_ratio",
-            "gpu_utilisation_ratio",
-            *_OF_HEADS,
-            "peak_device_bytes",
-            "peak_host_bytes",
-            "model_bytes",
+            "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
+            "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+            "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *_OF_HEADS,
+            "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),
     Workload(
@@ -320,20 +229,8 @@ _ROWS = (
         meaning="one optimiser step of a language model or an image model",
         module="pybench.workloads.train",
         takes=(
-            "run",
-            "board",
-            "model",
-            "runtime",
-            "tokens",
-            "text",
-            "feeding",
-            "training",
-            "blocks",
-            "layout",
-            "sizing",
-            "shaping",
-            "images",
-            "loading",
+            "run", "board", "model", "runtime", "tokens", "text", "feeding", "training", "blocks", "layout", "sizing",
+            "shaping", "images", "loading",
         ),
         model="required",
         kinds=("language", "image"),
@@ -348,28 +245,14 @@ _ROWS = (
         headline="throughput_tokens_per_s",
         headline_without_ids="throughput_samples_per_s",
         shown=(
-            "latency_mean_ms",
-            "latency_p99_ms",
-            "throughput_tokens_per_s",
-            "throughput_samples_per_s",
-            "wait_share_ratio",
-            "cpu_cores_ratio",
-            "gpu_energy_per_token_j",
-            "gpu_tokens_per_s_per_w",
-            "gpu_energy_per_sample_j",
-            "cpu_energy_per_token_j",
-            "cpu_energy_per_token_estimate_j",
-            "cpu_energy_per_sample_j",
-            "cpu_energy_per_sample_estimate_j",
-            "system_energy_per_token_j",
-            "cpu_energy_share_ratio",
-            "module_energy_per_sample_j",
-            "cpu_utilisation_ratio",
-            "gpu_utilisation_ratio",
-            "peak_device_bytes",
-            "peak_host_bytes",
-            "loss_last_nats",
-            "skipped_steps_count",
+            "latency_mean_ms", "latency_p99_ms", "throughput_tokens_per_s", "throughput_samples_per_s",
+            "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_token_j", "gpu_tokens_per_s_per_w", "gpu_energy_per_sample_j",
+            "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
+            "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
+            "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio",
+            "peak_device_bytes", "peak_host_bytes", "loss_last_nats", "skipped_steps_count",
         ),
     ),
     Workload(
@@ -386,29 +269,16 @@ _ROWS = (
         needs_images=True,
         judges_images=True,
         yields=(
-            *TO_TARGET,
-            "final_top1_percent",
-            "peak_host_bytes",
-            "peak_device_bytes",
-            "cpu_cores_ratio",
-            "gpu_energy_j",
-            "gpu_net_energy_j",
-            "gpu_idle_power_before_w",
-            "gpu_idle_power_after_w",
-            "cpu_energy_j",
-            "cpu_energy_estimate_j",
-            "system_energy_j",
-            "cpu_energy_share_ratio",
+            *TO_TARGET, "final_top1_percent",
+            "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio",
+            "gpu_energy_j", "gpu_net_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
+            "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
         ),
         yields_of_model=_SIZE,
         yields_scaled=("skipped_steps_count",),
         headline="time_to_target_s",
         shown=(
-            *TO_TARGET,
-            "final_top1_percent",
-            "cpu_cores_ratio",
-            "peak_device_bytes",
-            "peak_host_bytes",
+            *TO_TARGET, "final_top1_percent", "cpu_cores_ratio", "peak_device_bytes", "peak_host_bytes",
             "skipped_steps_count",
         ),
     ),
@@ -423,38 +293,20 @@ _ROWS = (
         generates=True,
         opens=True,
         yields=(
-            *_TIMED,
-            *_PER_SAMPLE,
-            "ttft_ms",
-            "ttft_p99_ms",
-            "tpot_ms",
-            "tpot_p99_ms",
-            "output_tokens_per_s",
-            "kv_cache_bytes",
-            *_PER_INPUT_TOKEN,
-            *_PER_OUTPUT_TOKEN,
+            *_TIMED, *_PER_SAMPLE, "ttft_ms", "ttft_p99_ms", "tpot_ms", "tpot_p99_ms",
+            "output_tokens_per_s", "kv_cache_bytes",
+            *_PER_INPUT_TOKEN, *_PER_OUTPUT_TOKEN,
         ),
         yields_of_model=_SIZE,
         yields_compared=("fp32_token_agreement_ratio",),
         headline="tpot_ms",
         shown=(
-            "ttft_ms",
-            "ttft_p99_ms",
-            "tpot_ms",
-            "output_tokens_per_s",
-            "cpu_cores_ratio",
-            "gpu_energy_per_input_token_j",
-            "gpu_energy_per_output_token_j",
-            "cpu_energy_per_input_token_j",
-            "cpu_energy_per_output_token_j",
-            "cpu_energy_per_input_token_estimate_j",
-            "cpu_energy_per_output_token_estimate_j",
-            "module_energy_per_input_token_j",
-            "module_energy_per_output_token_j",
-            "kv_cache_bytes",
-            "peak_device_bytes",
-            "peak_host_bytes",
-            "fp32_token_agreement_ratio",
+            "ttft_ms", "ttft_p99_ms", "tpot_ms", "output_tokens_per_s", "cpu_cores_ratio",
+            "gpu_energy_per_input_token_j", "gpu_energy_per_output_token_j",
+            "cpu_energy_per_input_token_j", "cpu_energy_per_output_token_j",
+            "cpu_energy_per_input_token_estimate_j", "cpu_energy_per_output_token_estimate_j",
+            "module_energy_per_input_token_j", "module_energy_per_output_token_j",
+            "kv_cache_bytes", "peak_device_bytes", "peak_host_bytes", "fp32_token_agreement_ratio",
         ),
     ),
     Workload(
@@ -485,14 +337,8 @@ _ROWS = (
         yields_of_model=_SIZE,
         headline="throughput_tokens_per_s",
         shown=(
-            "throughput_tokens_per_s",
-            "text_mb_per_s",
-            "wait_share_ratio",
-            "cpu_cores_ratio",
-            "gpu_energy_per_token_j",
-            "cpu_energy_per_token_j",
-            "cpu_energy_per_token_estimate_j",
-            "peak_host_bytes",
+            "throughput_tokens_per_s", "text_mb_per_s", "wait_share_ratio", "cpu_cores_ratio",
+            "gpu_energy_per_token_j", "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j", "peak_host_bytes",
         ),
     ),
     Workload(
@@ -513,15 +359,8 @@ _ROWS = (
         yields_lowered=AGREEMENT,
         yields_of_model=_SIZE,
         shown=(
-            "top1_percent",
-            "top5_percent",
-            "dice_percent",
-            "perplexity",
-            "l1_error",
-            "linf_error",
-            "top1_agreement_ratio",
-            "relative_error_ratio",
-            "model_bytes",
+            "top1_percent", "top5_percent", "dice_percent", "perplexity", "l1_error", "linf_error",
+            "top1_agreement_ratio", "relative_error_ratio", "model_bytes",
         ),
         most_runs=2,  # predictions do not vary between runs; the second run shows that they do not
     ),
@@ -557,6 +396,6 @@ _ROWS = (
         yields=_TIMED,
         shown=("latency_mean_ms", "peak_host_bytes"),
     ),
-)
+)  # fmt: skip
 
 WORKLOADS = Rows("workload", _ROWS)

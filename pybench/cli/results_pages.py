@@ -3,7 +3,7 @@
 
     python -m pybench.cli.results_pages
 
-Run it in the root of the repository. The pages are made of campaigns/*.tar.zst and of the ready plans in plans/.
+Run it in the root of the repository. The pages are made of the archives in campaigns/ and of the ready plans in plans/.
 A campaign can be older than the published values of its ready plan. Its runs are then compared with those of today.
 """
 
@@ -27,6 +27,7 @@ from pybench.dataset.software import BOARD
 from pybench.errors import UsageError
 from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
+from pybench.publication.carry.reference import ENDINGS
 from pybench.report.labels import varying_factors
 from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
@@ -75,7 +76,10 @@ class PublishedCampaign:
 
 def write_pages(root: Path) -> Mapping[str, str]:
     """Name of a file in docs/results -> its text. Raises `UsageError` for a source that no paper has."""
-    campaigns = [_read(path, root) for path in sorted((root / "campaigns").glob("*.tar.zst"))]
+    archives = sorted(path for path in (root / "campaigns").glob("*") if path.name.endswith(ENDINGS))
+    if not archives:
+        raise UsageError("campaigns/ has no archive", hint="run this in the root of the repository")
+    campaigns = [_read(path, root) for path in archives]
     pages = {"README.md": _index(campaigns)}
     for paper in PAPERS:
         theirs = [one for one in campaigns if paper in _papers_of(one)]

@@ -121,9 +121,9 @@ def pair_texts(pair: Pair, fixed: Sequence[str], context: Sequence[str]) -> tupl
     return case_text(pair.case, fixed), case_text(pair.baseline, fixed), case_text(pair.case, shown)
 
 
-def waiting_notes(count: int, what: str) -> list[str]:
-    """That so many rows are left out. `what`: one of them."""
+def left_out_notes(count: int) -> list[str]:
+    """That so many rows of a table are left out, because their cases did not run."""
     if not count:
         return []
-    said = f"{count} {what}s have" if count > 1 else f"One {what} has"
-    return [f"{said} no run yet, and no row; the table of coverage names them."]
+    rows = "1 row with a case" if count == 1 else f"{count} rows with a case"
+    return [f"Left out: {rows} that did not run. The table of coverage has every case."]

@@ -24,6 +24,7 @@ import zstandard
 from pybench.campaign import storage
 from pybench.errors import UsageError
 from pybench.publication.carry import layers
+from pybench.publication.carry.reference import TAR, ZIP
 from pybench.publication.pack import sums
 from pybench.publication.pack.package import PackedPublication
 
@@ -77,7 +78,7 @@ def _write_tar(package: PackedPublication, file: IO[bytes]) -> None:
 
 # --- both ------------------------------------------------------------------------------------------------------------
 
-FORMS: Mapping[str, Callable[[PackedPublication, IO[bytes]], None]] = {".zip": _write_zip, ".tar.zst": _write_tar}
+FORMS: Mapping[str, Callable[[PackedPublication, IO[bytes]], None]] = {ZIP: _write_zip, TAR: _write_tar}
 """End of a file's name -> what writes this form."""
 
 
@@ -86,7 +87,10 @@ def form_of(target: Path) -> str:
     for ending in FORMS:
         if target.name.endswith(ending):
             return ending
-    raise UsageError(f"--archive {target}: the name has to end with {' or '.join(FORMS)}", hint="which is its form")
+    raise UsageError(
+        f"--archive {target}: the name has to end with {' or '.join(FORMS)}",
+        hint=f"{ZIP} is for archives such as Zenodo; {TAR} has half the bytes",
+    )
 
 
 def write(package: PackedPublication, target: Path) -> str:

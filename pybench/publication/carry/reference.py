@@ -17,6 +17,10 @@ from pathlib import Path
 
 from pybench.errors import UsageError
 
+ZIP, TAR = ".zip", ".tar.zst"
+ENDINGS = (ZIP, TAR)
+"""Of the names of archives."""
+
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _PATH = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
@@ -81,10 +85,10 @@ def parse(text: str) -> Reference:
         return LayoutReference(Path(plain), None, None)
     if Path(path).is_dir():
         return LayoutReference(Path(path), tag, digest)
-    if text.startswith((".", "/", "oci:/", "oci:.")) or text.endswith((".zip", ".tar.zst")):
+    if text.startswith((".", "/", "oci:/", "oci:.")) or text.endswith(ENDINGS):
         raise UsageError(
             f"{text} does not exist",
-            hint="give an archive (.zip, .tar.zst), a folder with an OCI layout, or HOST/NAME:TAG",
+            hint=f"give an archive ({', '.join(ENDINGS)}), a folder with an OCI layout, or HOST/NAME:TAG",
         )
     return parse_registry(text)
 

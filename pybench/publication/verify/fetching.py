@@ -17,7 +17,13 @@ from pathlib import Path
 
 from pybench.campaign import layout, storage
 from pybench.errors import CorruptError, PybenchError, UsageError
-from pybench.publication.carry.reference import FileReference, LayoutReference, Reference, RegistryReference
+from pybench.publication.carry.reference import (
+    ENDINGS,
+    FileReference,
+    LayoutReference,
+    Reference,
+    RegistryReference,
+)
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import signature, sums
 from pybench.publication.pack.finished_runs import check_fetched
@@ -150,4 +156,5 @@ def _name(reference: Reference) -> str:
         return reference.repository.rpartition("/")[2]
     if isinstance(reference, LayoutReference):
         return reference.folder.resolve().name
-    return reference.file.name.removesuffix(".zip").removesuffix(".tar.zst")
+    name = reference.file.name
+    return next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)

@@ -19,10 +19,10 @@ from pybench.report.labels import (
     case_text,
     criterion_label,
     is_protocol,
+    left_out_notes,
     metric_title,
     pair_texts,
     varying_factors,
-    waiting_notes,
 )
 from pybench.report.numbers import DisplayUnit, factor_above_one
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
@@ -97,7 +97,7 @@ def verdict_table(
         f"Verdicts: {contrast.contrast.title()}",
         (*columns, Column("Verdict", ("verdict",))),
         tuple(rows),
-        (*notes, *waiting_notes(planned - len(verdicts), "comparison")),
+        (*notes, *left_out_notes(planned - len(verdicts))),
     )
 
 

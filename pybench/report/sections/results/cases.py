@@ -19,10 +19,10 @@ from pybench.report.labels import (
     case_text,
     constant_factors,
     factor_text,
+    left_out_notes,
     metric_title,
     shared_notes,
     varying_factors,
-    waiting_notes,
 )
 from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_plain
 from pybench.report.tables import (
@@ -82,7 +82,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
         cells = [_factor_cell(name, case.case) for name in factors]
         cells += [_metric_cell(case, name, units[name], name in absolute) for name in shown]
         rows.append((*cells, _count_cell(case, shown), _runs_cell(case, run_link)))
-    notes = [*_notes(cases, shown), *waiting_notes(waiting, "case")]
+    notes = [*_notes(cases, shown), *left_out_notes(waiting)]
     return Table(name, title, tuple(columns), tuple(rows), (*notes, ABSOLUTE_NOTE) if absolute else tuple(notes))
 
 
