@@ -361,6 +361,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
+    pages = write_pages(Path())
     FOLDER.mkdir(exist_ok=True)
-    for name, page in write_pages(Path()).items():
+    for name, page in pages.items():
         (FOLDER / name).write_text(page)
