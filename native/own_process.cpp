@@ -16,33 +16,36 @@ namespace {
 
 // The first PID name space of every Linux has this inode (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 constexpr char kFirstNamespace[] = "pid:[4026531836]";
-constexpr std::string_view kField = "NSpid:";
-constexpr int kLineBytes = 4096;  // name spaces nest 32 deep at most; longer lines are other fields
+constexpr std::string_view kNames = "NSpid:";  // outermost first; older kernels do not tell
+constexpr std::string_view kParent = "PPid:";  // 0: outside of this name space
+constexpr int kGenerations = 64;               // numbers that are given again while they are read could make a circle
+constexpr int kLineBytes = 4096;               // name spaces nest 32 deep at most; longer lines are other fields
 
-// The numbers after "NSpid:", outermost first; none where the kernel is too old to tell.
-std::vector<std::uint32_t> read_names(const std::string& proc) {
-  std::vector<std::uint32_t> names;
-  std::FILE* const status = std::fopen((proc + "/self/status").c_str(), "re");
-  if (status == nullptr) return names;
+// The numbers in a field of the status of `process`, a folder of procfs; none where there is no such process or field.
+std::vector<std::uint32_t> read_numbers(const std::string& process, std::string_view field) {
+  std::vector<std::uint32_t> numbers;
+  std::FILE* const status = std::fopen((process + "/status").c_str(), "re");
+  if (status == nullptr) return numbers;
   char line[kLineBytes];
   while (std::fgets(line, sizeof(line), status) != nullptr) {
-    if (std::strncmp(line, kField.data(), kField.size()) != 0) continue;
-    const char* at = line + kField.size();
+    if (std::strncmp(line, field.data(), field.size()) != 0) continue;
+    const char* at = line + field.size();
     for (char* after = nullptr;; at = after) {
       const unsigned long number = std::strtoul(at, &after, 10);
       if (after == at) break;
-      names.push_back(static_cast<std::uint32_t>(number));
+      numbers.push_back(static_cast<std::uint32_t>(number));
     }
   }
   std::fclose(status);
-  return names;
+  return numbers;
 }
 
 }  // namespace
 
 OwnProcess OwnProcess::find(const std::string& proc) {
   OwnProcess own;
-  own.names_ = read_names(proc);
+  own.proc_ = proc;
+  own.names_ = read_numbers(proc + "/self", kNames);
   char target[PATH_MAX] = {};
   const bool known = readlink((proc + "/self/ns/pid").c_str(), target, sizeof(target) - 1) > 0;
   // One number in a name space that is not the first: the outer ones are not shown.
@@ -56,9 +59,20 @@ Ownership OwnProcess::of(std::uint32_t process_id, const std::vector<std::uint32
     if (std::ranges::find(listed, name) == listed.end()) continue;
     // Inside a name space the inner number could be a stranger's outer one. Small numbers in long lists do collide, but
     // a stranger that holds the same GPU under this very number does not.
-    return process_id == name ? Ownership::kOwn : Ownership::kForeign;
+    return process_id == name || is_descendant(process_id) ? Ownership::kOwn : Ownership::kForeign;
   }
+  if (is_descendant(process_id)) return Ownership::kOwn;
   return hidden_ ? Ownership::kUnknown : Ownership::kForeign;
+}
+
+bool OwnProcess::is_descendant(std::uint32_t process_id) const {
+  for (int generation = 0; generation < kGenerations; ++generation) {
+    const std::vector<std::uint32_t> parent = read_numbers(proc_ + "/" + std::to_string(process_id), kParent);
+    if (parent.empty() || parent.front() == 0) return false;
+    process_id = parent.front();
+    if (std::ranges::find(names_, process_id) != names_.end()) return true;
+  }
+  return false;
 }
 
 }  // namespace pybench

@@ -21,6 +21,11 @@ std::size_t rows_for(std::int64_t expected_ns, std::int64_t interval_ns) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(expected_ns, 0, kLongestReserve_ns) / interval_ns + 256);
 }
 
+Reading sum(const Reading& one, const Reading& other) {
+  if (one.code != nvml::kSuccess) return one;
+  return {other.code, one.value + other.value};
+}
+
 SamplerIntervals checked(SamplerIntervals intervals) {
   for (const std::int64_t interval : {intervals.power_ns, intervals.counter_ns, intervals.state_ns}) {
     if (interval < kShortestInterval_ns || interval > kLongestInterval_ns) {
@@ -119,12 +124,15 @@ void PowerSampler::sample_state() {
   row.memory_used_bytes = device_.memory_used_bytes();
   const Processes processes = device_.processes();
   row.utilisation_percent = device_.utilisation_percent();
-  row.process_count = {processes.code, static_cast<double>(processes.list.size())};
   row.own_memory_bytes = {processes.code == nvml::kSuccess ? nvml::kNotFound : processes.code, 0};
   const std::vector<std::uint32_t> listed = processes.ids();
+  std::size_t own = 0;
   for (const DeviceProcess& process : processes.list) {
-    if (own_.of(process.process_id, listed) == Ownership::kOwn) row.own_memory_bytes = process.used_bytes;
+    if (own_.of(process.process_id, listed) != Ownership::kOwn) continue;
+    row.own_memory_bytes = own++ == 0 ? process.used_bytes : sum(row.own_memory_bytes, process.used_bytes);
   }
+  const std::size_t others = processes.list.size() - own;
+  row.process_count = {processes.code, static_cast<double>(others + std::min<std::size_t>(own, 1))};
   states_.append(row);
   note_processes(row.time_ns, processes);
 }

@@ -47,8 +47,8 @@ struct DeviceState {
   Reading throttle_reasons;
   Reading power_limit_mw;
   Reading memory_used_bytes;
-  Reading own_memory_bytes;  // of this process, where the driver lists it
-  Reading process_count;
+  Reading own_memory_bytes;  // of this process and what it started, where the driver lists them
+  Reading process_count;     // this process and what it started count as one
   Reading utilisation_percent;
 };
 

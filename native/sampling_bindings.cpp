@@ -172,7 +172,7 @@ void bind_nvml(py::module_& module) {
   module.attr("FIELD_POWER_INSTANT") = nvml::kFieldPowerInstant;
 }
 
-// Whether a process that NVML lists is this one; see own_process.hpp.
+// Whether a process that NVML lists is this one or one that it started; see own_process.hpp.
 void bind_own_process(py::module_& module) {
   py::class_<OwnProcess>(module, "OwnProcess")
       .def(py::init(&OwnProcess::find), py::arg("proc") = "/proc")

@@ -23,6 +23,10 @@ class FakeProc {
   }
   ~FakeProc() { std::filesystem::remove_all(path_); }
   std::string path() const { return path_.string(); }
+  void add(int process_id, int parent) {
+    std::filesystem::create_directories(path_ / std::to_string(process_id));
+    std::ofstream(path_ / std::to_string(process_id) / "status") << "Name:\ta\nPPid:\t" << parent << "\n";
+  }
 
  private:
   std::filesystem::path path_;
@@ -55,6 +59,26 @@ TEST(OwnProcess, InAContainerWithItsOwnProcAnotherNumberIsUnknown) {
   EXPECT_EQ(own.of(80123, {80123}), Ownership::kUnknown);
   EXPECT_EQ(own.of(7, {7, 80123}), Ownership::kOwn);
   EXPECT_EQ(own.of(80123, {7, 80123}), Ownership::kForeign);
+}
+
+TEST(OwnProcess, WhatItStartedIsItsOwnAndItsParentIsNot) {
+  FakeProc proc("NSpid:\t4711\n", kFirst);
+  proc.add(5000, 4711);
+  proc.add(5001, 5000);
+  proc.add(4000, 1);
+  proc.add(4711, 4000);
+  const OwnProcess own = OwnProcess::find(proc.path());
+  EXPECT_EQ(own.of(5000, {5000}), Ownership::kOwn);
+  EXPECT_EQ(own.of(5001, {5001, 4711}), Ownership::kOwn);
+  EXPECT_EQ(own.of(4000, {4000, 5001}), Ownership::kForeign);
+  EXPECT_EQ(own.of(6000, {6000, 5001}), Ownership::kForeign);  // not in this /proc
+}
+
+TEST(OwnProcess, ParentsThatMakeACircleEnd) {
+  FakeProc proc("NSpid:\t4711\n", kFirst);
+  proc.add(5000, 5001);
+  proc.add(5001, 5000);
+  EXPECT_EQ(OwnProcess::find(proc.path()).of(5000, {5000}), Ownership::kForeign);
 }
 
 TEST(OwnProcess, WithoutProcThePidIsWhatTheKernelSays) {

@@ -2,9 +2,14 @@
 #include "power_sampler.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "replayed.hpp"
@@ -139,6 +144,27 @@ TEST(PowerSampler, ProcessesAreToldWhenTheListChanges) {
   EXPECT_EQ(rows[1].ownership, Ownership::kOwn);
   EXPECT_EQ(rows[2].ownership, Ownership::kForeign);
   EXPECT_EQ(rows[1].time_ns, rows[2].time_ns);
+}
+
+TEST(PowerSampler, AProgramThatThisProcessStartedIsItsOwnWithItsMemory) {
+  Replayed replayed;
+  replayed.write("memory.csv", "t_us,used_bytes,process_count\n0,1000,2\n");
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  setenv("PYBENCH_REPLAY_SECOND_PROCESS", std::to_string(child).c_str(), 1);
+  PowerSampler sampler(replayed.device(), kIntervals, 0);
+  sampler.start();
+  while (sampler.states().empty()) sleep_ms(5);
+  sampler.stop();
+  unsetenv("PYBENCH_REPLAY_SECOND_PROCESS");
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(sampler.processes().at(1).ownership, Ownership::kOwn);
+  EXPECT_EQ(sampler.states().front().own_memory_bytes.value, 2000);
+  EXPECT_EQ(sampler.states().front().process_count.value, 1);
 }
 
 TEST(PowerSampler, AnIntervalThatCannotBeKeptIsRefused) {

@@ -15,7 +15,8 @@
 // and the energy counter goes on from where it was. The counter's call takes as long as it took then. What can be set,
 // and how that is made to fail, is in replay_settings.hpp. replay_step_realtime(microseconds), which NVML lacks, moves
 // the driver's clock, once: everything after it is stamped so much later. replay_jump(microseconds) leaves so much of
-// the trace out, so that a test need not be in time for what comes next.
+// the trace out, so that a test need not be in time for what comes next. PYBENCH_REPLAY_SECOND_PROCESS is the id of the
+// second process in the list, which then holds as much memory as the first.
 #include <unistd.h>
 
 #include <algorithm>
@@ -321,6 +322,10 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, Proc
   // The first is the caller itself, with all of the memory; the others are strangers.
   for (unsigned index = 0; index < running; ++index) {
     infos[index] = {index == 0 ? static_cast<unsigned>(getpid()) : index, index == 0 ? used_bytes : 0, 0, 0};
+  }
+  const char* const second = std::getenv("PYBENCH_REPLAY_SECOND_PROCESS");
+  if (second != nullptr && running > 1) {
+    infos[1] = {static_cast<unsigned>(std::strtoul(second, nullptr, 10)), used_bytes, 0, 0};
   }
   return kSuccess;
 }

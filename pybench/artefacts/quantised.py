@@ -192,7 +192,8 @@ def _search(request: MakeRequest, source: Path, samples: CalibrationSamples, mod
     parameters = request.parameters
     _, device = device_for(parameters["platform"])
     shapes = resolved(samples.specs, parameters["batch"], parameters["seq_len"] or 0, str(source))
-    return Search(mode, Path(library.load().__file__).parents[1], device["uuid"], shapes)
+    tensorrt = Path(library.load().__file__).parents[1]
+    return Search(mode, tensorrt, parameters["platform"], device["uuid"], shapes)
 
 
 def by_training(

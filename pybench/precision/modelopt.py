@@ -17,6 +17,9 @@ Which other nodes it leaves alone is its own decision, so the file declares no k
 With a `Search` it is modelopt's Autotune that places the pairs: it builds engines, measures them, and keeps the fastest
 scheme of each pattern of the graph. Scales are then calibrated, and nodes to keep excluded, as without a search. Last
 it measures the file against the one without rounding, and gives back the latter unless rounding gains 2 %.
+
+What it measured of a scheme is kept in the user's cache folder. Its random choices have a fixed seed here, so a search
+that was stopped goes the same way again, and builds only what is not measured yet.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +65,14 @@ class Search:
 
     mode: quick, default or extensive: how many schemes it tries of each pattern, and how often it runs each
     tensorrt: the folder that contains the package tensorrt
+    platform: that TensorRT's version and the kind of GPU
     gpu_uuid: the GPU that it measures on
     shapes: input -> the shape that it measures with
     """
 
     mode: str
     tensorrt: Path
+    platform: str
     gpu_uuid: str
     shapes: Mapping[str, Sequence[int]]
 
@@ -102,11 +108,12 @@ def quantise(
         made, answer, request = folder / "model.onnx", folder / "answer.json", folder / "request.json"
         plain = folder / "plain.onnx"  # whose nodes have the names that are excluded
         network.save(plain, {})
+        options = _options(precision, method, feeds[0], excluded)
         asked = {
-            "options": _options(precision, method, feeds[0], excluded),
+            "options": options,
             "samples": _saved(feeds, folder),
             **{name: str(path) for name, path in (("source", plain), ("destination", made), ("answer", answer))},
-            **({} if search is None else {"search": _searched(search, folder)}),
+            **({} if search is None else {"search": _searched(search, folder, plain, options)}),
         }
         request.write_text(json.dumps(asked))
         seen = {} if search is None else {"CUDA_VISIBLE_DEVICES": search.gpu_uuid}
@@ -139,15 +146,21 @@ def _saved(feeds: Sequence[Feed], folder: Path) -> str:
     return str(folder / "samples.npz")
 
 
-def _searched(search: Search, folder: Path) -> dict[str, Any]:
+def _searched(search: Search, folder: Path, plain: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """The search as the process is told of it. Of the folder that contains TensorRT it finds nothing else."""
     packages, output = folder / "packages", folder / "search"
     packages.mkdir()
     output.mkdir()
     for path in search.tensorrt.glob("tensorrt*"):
         (packages / path.name).symlink_to(path)
-    shapes = {name: list(shape) for name, shape in search.shapes.items()}
-    return {"mode": search.mode, "packages": str(packages), "folder": str(output), "shapes": shapes}
+    same = {
+        "mode": search.mode,
+        "shapes": {name: list(shape) for name, shape in search.shapes.items()},
+    }
+    asked = {**same, "options": options, "platform": search.platform, "graph": sha256(plain.read_bytes()).hexdigest()}
+    latencies = _cache() / "searches" / f"{sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]}.jsonl"
+    latencies.parent.mkdir(parents=True, exist_ok=True)
+    return {**same, "packages": str(packages), "folder": str(output), "latencies": str(latencies)}
 
 
 def _rounding_pairs(path: Path, source: Path, found: Mapping[str, Any]) -> int:
@@ -178,8 +191,11 @@ def environment() -> Path:
 
 
 def folder_of_environment() -> Path:
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "pybench" / f"modelopt-{VERSION}-python{sys.version_info.major}.{sys.version_info.minor}"
+    return _cache() / f"modelopt-{VERSION}-python{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pybench"
 
 
 def _make(folder: Path, python: Path) -> None:

@@ -5,14 +5,19 @@ The request names the graph, the samples (npz, an array an input), where to writ
 it is written to the file that it names. Imports nothing of pybench, which that environment does not have.
 
 A request may contain a `search`: modelopt's Autotune then builds engines with the user's TensorRT and measures them.
+Each latency is noted in a file, and a search that was stopped finds them there: it tries the same schemes again.
 Ends with CANNOT_SEARCH, and one line on stderr, where TensorRT cannot measure.
 """
 
+import hashlib
 import importlib
 import json
 import math
+import os
+import random
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +71,13 @@ def why_not() -> str | None:
 
 def _autotune(search: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """The options of a search in one of Autotune's modes. `found`: filled while it measures."""
-    from modelopt.onnx.quantization.autotune import workflows
+    from modelopt.onnx.quantization.autotune import autotuner_base, workflows
     from modelopt.onnx.quantization.autotune.utils import MODE_PRESETS
 
     preset = MODE_PRESETS[search["mode"]]
     found.update(mode=search["mode"], **preset)
-    watch(workflows, search["shapes"], found)
+    autotuner_base.random = Repeatable(0)
+    watch(workflows, search["shapes"], found, Latencies(Path(search["latencies"])))
     return {
         "autotune": True,
         "autotune_output_dir": search["folder"],
@@ -83,14 +89,47 @@ def _autotune(search: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def watch(workflows: Any, shapes: dict[str, list[int]], found: dict[str, Any]) -> None:
+class Repeatable(random.Random):
+    """In place of the module `random`: the same schemes each time, if latencies are the same."""
+
+    def sample(self, population: Sequence[Any], k: int, *, counts: Iterable[int] | None = None) -> list[Any]:
+        """Of a list that Autotune makes of a set, whose order differs between processes."""
+        return super().sample(sorted(population, key=repr), k, counts=counts)
+
+
+class Latencies:
+    """What engines took, by the bytes of their graph: a line for each in a file that outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:  # a process was killed as it wrote
+            os.truncate(path, len(whole))
+        stored = [json.loads(line) for line in whole.splitlines()]
+        self._known: dict[str, float] = {each["graph"]: each["milliseconds"] for each in stored}
+
+    def of(self, graph: str) -> float | None:
+        return self._known.get(graph)
+
+    def add(self, graph: str, milliseconds: float) -> None:
+        """Stored when this returns."""
+        self._known[graph] = milliseconds
+        with open(self._path, "a") as file:
+            file.write(json.dumps({"graph": graph, "milliseconds": milliseconds}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def watch(workflows: Any, shapes: dict[str, list[int]], found: dict[str, Any], latencies: Latencies) -> None:
     """Makes Autotune measure with these shapes, not with a batch of 1, and notes in `found` what it measured.
 
-    found: `engines_measured`, `engines_failed`, and milliseconds of the last file with rounding and without, which its
-    guard compares; None: that file could not be measured.
+    latencies: asked before a scheme is measured, and told afterwards; what failed is tried again
+    found: `engines_measured`, `engines_recalled`, `engines_failed`, and milliseconds of the last file with rounding and
+    without, which its guard compares and which are always measured; None: that file could not be measured.
     """
     start = workflows.init_benchmark_instance
-    found.update(engines_measured=0, engines_failed=0, **dict.fromkeys(_GUARDED.values()))
+    found.update(engines_measured=0, engines_recalled=0, engines_failed=0, **dict.fromkeys(_GUARDED.values()))
 
     def started(*arguments: Any, **options: Any) -> Any:
         benchmark = start(*arguments, **options)
@@ -101,11 +140,19 @@ def watch(workflows: Any, shapes: dict[str, list[int]], found: dict[str, Any]) -
         measure = benchmark.run
 
         def run(model: Any, *arguments: Any, **options: Any) -> float:
-            latency_ms = float(measure(model, *arguments, **options))
-            found["engines_measured" if math.isfinite(latency_ms) else "engines_failed"] += 1
             guarded = _GUARDED.get(Path(model).stem) if isinstance(model, str) else None
+            graph = hashlib.sha256(Path(model).read_bytes() if isinstance(model, str) else model).hexdigest()
+            known = latencies.of(graph) if guarded is None else None
+            if known is not None:
+                found["engines_recalled"] += 1
+                return known
+            latency_ms = float(measure(model, *arguments, **options))
+            measured = math.isfinite(latency_ms)
+            found["engines_measured" if measured else "engines_failed"] += 1
             if guarded is not None:
-                found[guarded] = latency_ms if math.isfinite(latency_ms) else None
+                found[guarded] = latency_ms if measured else None
+            elif measured:
+                latencies.add(graph, latency_ms)
             return latency_ms
 
         benchmark.run = run

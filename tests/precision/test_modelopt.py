@@ -13,7 +13,7 @@ import pytest
 from pybench.artefacts import quantised
 from pybench.artefacts.request import MakeRequest
 from pybench.case import Case
-from pybench.errors import UnsupportedError
+from pybench.errors import InputError, UnsupportedError
 from pybench.precision import modelopt, modelopt_process
 from pybench.precision.audit import audit_onnx
 from pybench.precision.network import open_network
@@ -95,7 +95,7 @@ def search(tmp_path: Path) -> modelopt.Search:
     """With a folder of packages in which TensorRT is one of several."""
     for name in ("tensorrt", "tensorrt_libs", "onnx"):
         (tmp_path / "site" / name).mkdir(parents=True)
-    return modelopt.Search("default", tmp_path / "site", "GPU-7", {"x": (4, 3, 8, 8)})
+    return modelopt.Search("default", tmp_path / "site", "TensorRT 10.6.0 on A", "GPU-7", {"x": (4, 3, 8, 8)})
 
 
 def test_a_search_sees_tensorrt_alone_and_tells_what_it_placed(
@@ -195,17 +195,95 @@ class Workflows:
         return self.latencies_ms.pop(0)
 
 
-def test_a_search_measures_at_the_case_s_shapes_and_what_the_guard_compared_is_told() -> None:
+def test_a_search_measures_at_the_case_s_shapes_and_what_the_guard_compared_is_told(tmp_path: Path) -> None:
     found: dict[str, object] = {}
+    baseline, last, rounded = (tmp_path / f"{name}.onnx" for name in ("baseline", *modelopt_process._GUARDED))
+    for path in (baseline, last, rounded):
+        path.write_bytes(b"the same graph")
     workflows = Workflows([3.0, float("inf"), 2.0, 1.5, float("inf")])
-    modelopt_process.watch(workflows, {"x": [8, 3, 8, 8]}, found)
+    latencies = modelopt_process.Latencies(tmp_path / "latencies.jsonl")
+    modelopt_process.watch(workflows, {"x": [8, 3, 8, 8]}, found, latencies)
     benchmark = workflows.init_benchmark_instance(warmup_runs=50)
     assert workflows.options == {"warmup_runs": 50}
     assert workflows.shapes == {"x": ([8, 3, 8, 8],) * 3}
-    models = ("/tmp/s/baseline.onnx", b"a scheme", b"a scheme", "/tmp/s/calibrated_baseline.onnx")
-    assert [benchmark.run(model, "log") for model in models] == [3.0, float("inf"), 2.0, 1.5]
-    assert benchmark.run("/tmp/s/calibrated_candidate.onnx", "log", flush_timing_cache=True) == float("inf")
-    assert found == {"engines_measured": 3, "engines_failed": 2, "floating_ms": 1.5, "quantised_ms": None}
+    models = (str(baseline), b"a scheme", b"a scheme", b"a scheme", str(last))
+    assert [benchmark.run(model, "log") for model in models] == [3.0, float("inf"), 2.0, 2.0, 1.5]
+    assert benchmark.run(str(rounded), "log", flush_timing_cache=True) == float("inf")
+    assert found == {
+        "engines_measured": 3, "engines_recalled": 1, "engines_failed": 2, "floating_ms": 1.5, "quantised_ms": None,
+    }  # fmt: skip
+
+
+def test_latencies_outlive_the_process_and_half_a_line_of_a_killed_one_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "latencies.jsonl"
+    first = modelopt_process.Latencies(path)
+    first.add("a", 1.5)
+    first.add("b", 2.5)
+    path.write_bytes(path.read_bytes() + b'{"graph": "c", "mill')
+    again = modelopt_process.Latencies(path)
+    assert [again.of(graph) for graph in "abc"] == [1.5, 2.5, None]
+    again.add("c", 3.5)
+    assert [modelopt_process.Latencies(path).of(graph) for graph in "abc"] == [1.5, 2.5, 3.5]
+
+
+SEARCHES_WITHOUT_A_GPU = """
+import hashlib, importlib.machinery, os, sys
+from types import SimpleNamespace
+modelopt_process = importlib.machinery.SourceFileLoader("modelopt_process", {process!r}).load_module()
+from modelopt.onnx.quantization.autotune import workflows
+
+class Benchmark:
+    engines = 0
+    def set_shapes(self, *arguments):
+        pass
+    def run(self, model, *arguments, **options):
+        Benchmark.engines += 1
+        if Benchmark.engines > {engines}:
+            os.kill(os.getpid(), 9)
+        graph = open(model, "rb").read() if isinstance(model, str) else model
+        if isinstance(model, str) and "calibrated" in model:  # so that the guard lets rounding pass
+            return 1.0 if b"QuantizeLinear" in graph else 2.0
+        return 1 + hashlib.sha256(graph).digest()[0] / 256
+
+def started(*arguments, **options):
+    workflows._benchmark_instance = Benchmark()
+    return workflows._benchmark_instance
+
+workflows.init_benchmark_instance = started
+modelopt_process.why_not = lambda: None
+sys.modules["tensorrt"] = SimpleNamespace(__version__="10.6.0")
+modelopt_process.main(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MADE, reason="modelopt's environment is not made on this machine (3 GB, once)")
+def test_a_search_that_was_killed_goes_the_same_way_again_and_measures_only_the_rest(
+    search: modelopt.Search, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the real Autotune. In place of engines: a latency that follows from the graph's bytes."""
+    source, feeds = graphs.saved(graphs.residual_block(), tmp_path / "fp32.onnx"), [graphs.images((4, 3, 8, 8))]
+    made = modelopt.folder_of_environment()
+    script = tmp_path / "search.py"
+    monkeypatch.setattr(modelopt, "SCRIPT", script)
+
+    def searched(cache: str, engines: int) -> tuple[dict[str, object], bytes]:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        if not modelopt.folder_of_environment().exists():
+            modelopt.folder_of_environment().parent.mkdir(parents=True)
+            modelopt.folder_of_environment().symlink_to(made)
+        script.write_text(SEARCHES_WITHOUT_A_GPU.format(process=modelopt_process.__file__, engines=engines))
+        labels = modelopt.quantise(source, tmp_path / "q.onnx", "int8", "minmax", feeds, None, search)
+        return labels["search"], (tmp_path / "q.onnx").read_bytes()
+
+    whole, file = searched("whole", 10**6)
+    with pytest.raises(InputError):
+        searched("killed", 7)
+    rest, again = searched("killed", 10**6)
+    assert whole["engines_measured"] > 20
+    assert rest["engines_measured"] == whole["engines_measured"] - 7
+    assert rest["engines_recalled"] == whole["engines_recalled"] + 7
+    assert again == file
 
 
 @pytest.mark.parametrize("method", ["percentile", "moving-average"])

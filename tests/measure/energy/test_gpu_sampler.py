@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -224,6 +225,16 @@ def test_a_listed_process_is_own_foreign_or_not_to_be_told(
     (tmp_path / "self" / "ns" / "pid").symlink_to(space)
     process = _native.OwnProcess(str(tmp_path))
     assert [process.of(each, [4242, 99]) for each in (4242, 99)] == own
+
+
+def test_a_program_that_it_started_is_its_own_and_who_started_it_is_not() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        listed = [child.pid, os.getppid()]
+        assert [_native.OwnProcess().of(each, listed) for each in listed] == [True, False]
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_an_interval_that_cannot_be_kept_is_refused(replayed_gpu: str) -> None:
