@@ -8,6 +8,7 @@ of pybench and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -47,10 +48,12 @@ from pybench.cli import (
 )
 from pybench.cli.interrupts import noted_interrupts
 from pybench.cli.show import say
-from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PybenchError
+from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PlanError, PybenchError
 
 # ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "An ONNX file": (inspect, quick),
@@ -85,7 +88,7 @@ def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
     except PybenchError as error:
         if interrupts:
             raise
-        say(f"error: {error}" if "\n" not in error.message else str(error))
+        say(str(error) if isinstance(error, PlanError) or "\n" in error.message else f"error: {error}")
         return error.exit_code
     except _USAGE_ERROR as error:
         error.show(sys.stderr)  # type: ignore[attr-defined]
@@ -97,6 +100,12 @@ def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
         if _is_unread():
             return _end_unread()
         raise
+    except OSError as error:
+        if error.filename is not None or error.errno not in _FULL:
+            raise
+        _drop_output()
+        say(f"error: cannot write to stdout: {error.strerror}")
+        return EXIT_USAGE
 
 
 class _BrokenPipe(Exception):
@@ -137,10 +146,15 @@ def _end_unread() -> int:
 
     Not with 0: `run` would say that every cell is covered.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still has to flush
+    _drop_output()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)
     return 128 + signal.SIGPIPE  # where it is blocked
+
+
+def _drop_output() -> None:
+    """What Python still has to flush goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @cache

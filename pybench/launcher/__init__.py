@@ -7,7 +7,7 @@ its GPUs are named by `gpus`.
 """
 
 from pybench.launcher.container import Container, open_container
-from pybench.launcher.launch import FileAccess, Launched, Launcher
+from pybench.launcher.launch import Exit, FileAccess, Launched, Launcher
 from pybench.launcher.local import LOCAL, LocalLauncher
 
-__all__ = ["LOCAL", "Container", "FileAccess", "Launched", "Launcher", "LocalLauncher", "open_container"]
+__all__ = ["LOCAL", "Container", "Exit", "FileAccess", "Launched", "Launcher", "LocalLauncher", "open_container"]

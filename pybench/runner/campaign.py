@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
-from pybench.campaign.claims import Claimant, claim, is_alive, this_process, touch
+from pybench.campaign.claims import Claimant, claim, is_alive, read_claimant, this_process, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, not_a_campaign
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
@@ -25,7 +25,7 @@ from pybench.case import Case, case_to_json, catalogue_of
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.catalogue.reasons import Reason
-from pybench.errors import UnsupportedError
+from pybench.errors import UnsupportedError, UsageError
 from pybench.launcher import FileAccess
 from pybench.machine import Machine
 from pybench.runner.interruption import Interruption
@@ -79,7 +79,7 @@ class Tally:
     interrupted: whether the user or a signal stopped it
     checkpointed: whether SIGUSR1 stopped it, as batch jobs do
     too_many_failures: whether it ended itself for its failures
-    busy: runs that another runner has claimed
+    busy: runs that another runner has claimed and not done yet
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -111,15 +111,22 @@ def open_for_running(
     """Creates the directory or continues it with a plan that may have changed.
 
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count). Raises UsageError
-    where a package that adds rows has changed since the campaign began: its runs are others of the same cases.
+    where the directory is of a plan with another name, and where a package that adds rows has changed since the campaign
+    began: its runs are others of the same cases.
     """
     plan = parse_resolved_plan(content)
     storage.make_folder(campaign.path, exist_ok=True)
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
     holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
-    former = read_resolved_plan(campaign).cases if campaign.plan_resolved.exists() else None
-    if holds_files and former is None:
+    known = read_resolved_plan(campaign) if campaign.plan_resolved.exists() else None
+    if holds_files and known is None:
         raise not_a_campaign(campaign)
+    if known is not None and known.name != plan.name:
+        raise UsageError(
+            f"{campaign.path} is the campaign `{known.name}`, and this plan is `{plan.name}`",
+            hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
+        )
+    former = known.cases if known else None
     refuse_change(_plugins(former or ()), _plugins(plan.cases))
     storage.write_json(campaign.plan_resolved, content)
     storage.write_text(campaign.plan, plan_text)
@@ -165,7 +172,8 @@ def run_campaign(
     # After the context, so that no signal that it took is lost.
     result.interrupted = interruption.asked
     result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
-    result.busy, result.too_many_failures = runner.busy, runner.too_many_failures
+    result.busy = sum(campaign.latest(run.case.id, run.block) is None for run in runner.busy)
+    result.too_many_failures = runner.too_many_failures
     return result
 
 
@@ -227,7 +235,7 @@ class _Runner:
     listener: Listener
     again: frozenset[tuple[str, int]]
     failures: int = 0
-    busy: int = 0
+    busy: list[PlannedRun] = field(default_factory=list)
     too_many_failures: bool = False
     said_stopping: bool = False
 
@@ -249,13 +257,24 @@ class _Runner:
         claims = self.campaign.claims(planned.case.id, planned.block)
         last = claims[-1] if claims else None
         if last and not last.is_complete and is_alive(last.claim, self.claimant):
-            self.busy += 1
+            self._warn_of_neighbour(last)
+            self.busy.append(planned)
             return None
         attempt = self.campaign.attempt(planned.case.id, planned.block, last.attempt + 1 if last else 1)
         is_wanted = (planned.case.id, planned.block) in self.again or _is_wanted(self.campaign, planned, self.options)
         if not is_wanted or not claim(attempt.claim, self.claimant):
             return None
         return attempt
+
+    def _warn_of_neighbour(self, attempt: RunDirectory) -> None:
+        """Says once that another process measures on this machine at the same time."""
+        other = read_claimant(attempt.claim)
+        if other is None or other.boot_id != self.claimant.boot_id or self.busy:
+            return
+        self.listener.note(
+            f"process {other.pid} runs this campaign on this machine, too, and each disturbs the times of the other: "
+            "stop one of them, unless each has a GPU and CPUs of its own"
+        )
 
     def _run(self, planned: PlannedRun, attempt: RunDirectory) -> None:
         self.listener.running(planned)

@@ -61,7 +61,7 @@ def judge(end: WorkerEnd) -> Outcome:
             return Outcome("ok")
         said = f"exit status {end.exit_status} after the work was done: see {layout.STDERR}"
         return Outcome("crashed", Reason(Cause.EXIT_STATUS, said))
-    said = f"exit status {end.exit_status} without a report: see {layout.STDERR}"
+    said = f"exit status {end.exit_status} without a report: {end.last_words or 'it wrote nothing'}"
     return Outcome("crashed", Reason(Cause.NO_REPORT, said))
 
 
@@ -103,5 +103,5 @@ def no_result(end: WorkerEnd) -> PybenchError | None:
     if report.get("outcome") == "usage_error":
         return UsageError(report["message"], hint=report.get("hint"))
     if end.launch_failure is not None and not report and end.stopped is None:
-        return PybenchError(end.launch_failure, hint="`pybench doctor` with the same --container shows whether it runs")
+        return end.launch_failure
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -18,11 +19,15 @@ from typing import Any, Literal
 
 from pybench.campaign import layout, storage
 from pybench.campaign.claims import HEARTBEAT_S
-from pybench.launcher import FileAccess, Launched, Launcher
+from pybench.errors import PybenchError
+from pybench.launcher import Exit, FileAccess, Launched, Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.memory_kills import evidence, read_memory_kills
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL of a worker that has to stop
+_LACKS_PYBENCH = re.compile(r"No module named '?pybench\b")  # of the interpreter, before a line of pybench runs
+_LOG_TAIL_BYTES = 4096
+_WORDS = 200  # characters of a line
 
 Stopped = Literal["timeout", "interrupted"]
 
@@ -38,7 +43,8 @@ class WorkerEnd:
     started_utc, finished_utc: ISO 8601
     wall_s: from start to end
     oom_evidence: what shows that memory ran out; None: nothing does
-    launch_failure: why it never began, in words; None: it began
+    launch_failure: why it never began; None: it began
+    last_words: the last line of its stderr, shortened
     """
 
     exit_status: int | None
@@ -49,7 +55,8 @@ class WorkerEnd:
     finished_utc: str
     wall_s: float
     oom_evidence: str | None
-    launch_failure: str | None = None
+    launch_failure: PybenchError | None = None
+    last_words: str = ""
 
 
 def run_worker(
@@ -67,6 +74,7 @@ def run_worker(
         kills_before = read_memory_kills(own=worker.own_memory_counter)
         text, stopped = _wait(worker, begin + timeout_s, interruption, heartbeat)
     ended = worker.exit()
+    last_words = _last_words(folder)
     return WorkerEnd(
         exit_status=ended.status,
         signal=ended.signal,
@@ -76,7 +84,8 @@ def run_worker(
         finished_utc=_now(),
         wall_s=time.monotonic() - begin,
         oom_evidence=evidence(kills_before, read_memory_kills(own=worker.own_memory_counter)),
-        launch_failure=_with_last_words(ended.failure, folder),
+        launch_failure=None if text else _launch_failure(ended, last_words),
+        last_words=last_words,
     )
 
 
@@ -122,12 +131,21 @@ def _wait(
         os.close(pidfd)
 
 
-def _with_last_words(failure: str | None, folder: Path) -> str | None:
-    """A launcher's failure with what its program said last, as the log goes with the run that there is not."""
-    if failure is None:
-        return None
-    said = (folder / layout.STDERR).read_text(errors="replace").strip().splitlines()[-1:]
-    return ": ".join([failure, *said])
+def _launch_failure(ended: Exit, last_words: str) -> PybenchError | None:
+    """Why a worker without a report never began. What its program said last is told, as no run keeps its log."""
+    if ended.failure is not None:
+        said = ": ".join(filter(None, (ended.failure, last_words)))
+        return PybenchError(said, hint="`pybench doctor` with the same --container shows whether it runs")
+    if ended.status and _LACKS_PYBENCH.search(last_words):
+        return PybenchError(f"no worker can be started: {last_words}", hint="install pybench again, then run again")
+    return None
+
+
+def _last_words(folder: Path) -> str:
+    with open(folder / layout.STDERR, "rb") as log:
+        log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL_BYTES))
+        lines = log.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].strip()[:_WORDS] if lines else ""
 
 
 def _parsed(text: bytes) -> dict[str, Any] | None:

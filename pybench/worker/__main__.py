@@ -50,6 +50,9 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # whatever a framework throws: the outcome is `crashed`, the traceback is in the log
         traceback.print_exc()
         report = _ended("crashed", Reason(Cause.EXCEPTION, _one_line(error), (type(error).__name__,)))
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pybench":
+            said = f"this installation of pybench lacks a part: {error}"
+            report = {"outcome": "usage_error", "message": said, "hint": "install pybench again, then run again"}
     sys.stdout.flush()
     sys.stderr.flush()
     _send(descriptor, report)

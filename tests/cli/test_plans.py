@@ -208,6 +208,15 @@ def test_output_that_nobody_reads_ends_the_command_without_a_word(grid: str, arg
     assert done.returncode == -signal.SIGPIPE
 
 
+@pytest.mark.parametrize("arguments", [["expand", "PLAN", "--json"], ["validate", "PLAN"]])
+def test_a_full_disk_below_stdout_is_one_error(grid: str, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "pybench.cli", *[grid if each == "PLAN" else each for each in arguments]]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "error: cannot write to stdout: No space left on device"
+    assert done.returncode == EXIT_USAGE
+
+
 def test_a_pipe_that_breaks_inside_a_command_is_a_defect_and_ends_it_with_words(grid: str) -> None:
     program = (
         "import sys; from unittest.mock import patch; from pybench.cli import main\n"

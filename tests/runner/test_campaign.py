@@ -82,6 +82,13 @@ def test_a_changed_plan_names_what_it_adds_and_orphans(campaign: CampaignDirecto
     assert runner.open_for_running(campaign, plan_content(cases[1:], 1), "") == ([cases[2]], [cases[0]])
 
 
+def test_a_plan_with_another_name_does_not_replace_a_campaigns_plan(campaign: CampaignDirectory) -> None:
+    runner.open_for_running(campaign, plan_content(noop_cases(1), 1), "name: trial\n")
+    with pytest.raises(UsageError, match="is the campaign `trial`, and this plan is `other`"):
+        runner.open_for_running(campaign, {**plan_content(noop_cases(2), 1), "name": "other"}, "name: other\n")
+    assert campaign.plan.read_text() == "name: trial\n"
+
+
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(campaign: CampaignDirectory) -> None:
     campaign.path.mkdir()
     (campaign.path / "thesis.tex").write_text("mine")
@@ -276,6 +283,21 @@ def test_two_runners_share_a_campaign_and_do_nothing_twice(campaign: CampaignDir
     assert {process.wait(timeout=120) for process in both} <= {0, 1}
     found = [attempts(campaign, case, block) for case in noop_cases(3, idle_s=0.1) for block in range(1, 5)]
     assert found == [["1 ok"]] * 12
+
+
+def test_a_second_runner_on_this_machine_is_told_of_the_first_and_counts_what_is_left(
+    campaign: CampaignDirectory, run: Run, gate: Gate
+) -> None:
+    content = plan_content(noop_cases(2), 1)
+    first = start_runner(campaign, content)
+    wait_for(lambda: worker_pids(campaign))
+    opener = threading.Timer(1.0, gate.open)
+    opener.start()
+    tally, listener = run(content)
+    assert first.wait(timeout=60) == 0
+    assert [note for note in listener.notes if f"process {first.pid} runs this campaign" in note] == listener.notes
+    assert len(listener.notes) == 1
+    assert tally.busy == tally.outcomes["missing"]
 
 
 RUNNER = """

@@ -11,7 +11,7 @@ import pytest
 
 from pybench.launcher import FileAccess, LocalLauncher
 from pybench.runner.interruption import Interruption
-from pybench.runner.outcome import judge, outcome_from_json, run_record
+from pybench.runner.outcome import judge, no_result, outcome_from_json, run_record
 from pybench.runner.process import WorkerEnd, run_worker
 
 OK = WorkerEnd(0, None, {"outcome": "ok"}, None, "", "", 1.0, None)
@@ -45,6 +45,38 @@ def test_what_a_worker_says_is_stored_in_its_words_and_read_again(code: str, det
     record = run_record("a case", 1, 1, judge(end), end)
     assert (record["reason"], record["detail"]) == (code, detail)
     assert outcome_from_json(record) == judge(end)
+
+
+def test_a_worker_without_a_report_is_told_with_its_last_words() -> None:
+    outcome = judge(replace(OK, report=None, exit_status=1, last_words="ValueError: no"))
+    assert outcome.reason is not None
+    assert outcome.reason.detail == "exit status 1 without a report: ValueError: no"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import runpy; runpy.run_module('pybench.absent')",
+        "import sys; sys.modules['pybench.worker.job'] = None; import runpy\n"
+        "sys.argv[0:1] = []; runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)",
+    ],
+)
+def test_an_installation_that_lacks_a_part_is_no_crash_of_a_case(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+
+    def start_broken(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return start([command[0], "-c", program, *command[3:]], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", start_broken)
+    with Interruption() as interruption:
+        words = [str(tmp_path), "--campaign", str(tmp_path)]
+        end = run_worker(LocalLauncher(), words, tmp_path, FileAccess(), 120.0, interruption, lambda: None)
+    error = no_result(end)
+    assert error is not None
+    assert "pybench." in error.message
+    assert error.hint == "install pybench again, then run again"
 
 
 def test_a_worker_ended_by_a_signal_without_a_name_has_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

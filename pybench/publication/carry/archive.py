@@ -12,6 +12,7 @@ bytes of the same contents: the digest to cite is that of the contents, which SH
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
 from collections.abc import Callable, Mapping
@@ -109,7 +110,8 @@ def write(package: PackedPublication, target: Path) -> str:
     except OSError as error:
         raise storage.storage_error(error, target) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # on a file system that has become read-only it cannot be removed
+            temporary.unlink()
     return digest
 
 

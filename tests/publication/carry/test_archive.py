@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import tarfile
 import zipfile
@@ -32,6 +33,18 @@ def _archive(published: Published, folder: Path, files: Mapping[str, bytes]) -> 
     package = replace(published.package, folder=folder / "staged", digests=dict.fromkeys(files, ""))
     archive.write(package, folder / "one.zip")
     return folder / "one.zip"
+
+
+def test_a_disk_that_becomes_read_only_is_one_error(
+    tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(UsageError, match=r"cannot write .*one\.zip: Read-only file system"):
+        archive.write(published.package, tmp_path / "one.zip")
 
 
 def test_only_larger_files_of_runs_are_compressed_with_lzma(tmp_path: Path, published: Published) -> None:
