@@ -12,14 +12,17 @@ import csv
 import functools
 import io
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.report.numbers import (
     DASH,
     DisplayUnit,
+    decimals_for,
     format_bounds,
     format_estimate,
+    format_fixed,
     format_p,
     format_plain,
     format_plus_minus,
@@ -170,6 +173,17 @@ def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
     return Cell(
         text, number=(low + high) / 2, note="bounds, not a measurement", csv=("", repr(low), repr(high), "", "bounds")
     )
+
+
+def several_cell(values: Sequence[float], what: str, *, unit: DisplayUnit = UNITY, note: str) -> Cell:
+    """Where one number is asked for and there are several: how many, and from where to where."""
+    low, high = min(values), max(values)
+    width = (high - low) / unit.scale
+    ends = (
+        [format_fixed(end / unit.scale, decimals_for(width)) for end in (low, high)] if width else [format_plain(low)]
+    )
+    text = f"{len(values)} {what}: {' to '.join(ends)}"
+    return Cell(text, number=low, note=note, csv=("", repr(low), repr(high), str(len(values)), "several"))
 
 
 def estimate_fields(name: str) -> tuple[str, ...]:
