@@ -20,6 +20,7 @@ from pybench.catalogue.validities import VALIDITIES
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.labels import case_text, comparison_label, varying_factors
+from pybench.report.reasons import codes_of, group_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
 
 _ADVICE = {member.code: member for member in CautionCode}
@@ -217,25 +218,26 @@ def validity_table(dataset: Dataset) -> Table:
 
 
 def exclusions_table(analysis: Analysis) -> Table:
-    """What was measured and does not count, and what could not be measured, by metric and reason."""
-    found: dict[tuple[Metric, str, str], list[tuple[Case, int]]] = {}
+    """What was measured and does not count, and what could not be measured, by metric and code of the reason."""
+    found: dict[tuple[Metric, str, str], list[tuple[Case, str, int]]] = {}
     for case in analysis.cases:
         for finding in case.metrics.values():
             for what, counts in (("invalid", finding.excluded), ("missing", finding.missing)):
                 for reason, runs in counts.items():
-                    found.setdefault((finding.metric, what, reason), []).append((case.case, runs))
-    rows = [
-        (
-            Cell(metric.label, csv=(metric.name,)),
-            text_cell(what, tone="bad" if what == "invalid" else "neutral"),
-            text_cell(reason),
-            number_cell(sum(runs for _, runs in members)),
-            text_cell(
-                members[0][0].title() if len(members) == 1 else f"{len(members)} cases, such as {members[0][0].title()}"
-            ),
+                    found.setdefault((finding.metric, what, codes_of(reason)), []).append((case.case, reason, runs))
+    rows = []
+    for (metric, what, _), members in found.items():
+        values = sum(runs for _, _, runs in members)
+        titles = list(dict.fromkeys(case.title() for case, _, _ in members))
+        rows.append(
+            (
+                Cell(metric.label, csv=(metric.name,)),
+                text_cell(what, tone="bad" if what == "invalid" else "neutral"),
+                text_cell(group_text([reason for _, reason, _ in members], f"{values} values")),
+                number_cell(values),
+                text_cell(titles[0] if len(titles) == 1 else f"{len(titles)} cases, such as {titles[0]}"),
+            )
         )
-        for (metric, what, reason), members in found.items()
-    ]
     columns = (
         Column("Metric", ("metric",)),
         Column("Kind", ("left_out_as",)),
