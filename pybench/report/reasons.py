@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pybench.analysis.comparability import Comparability
 from pybench.catalogue.reasons import Reason, ReasonCode, reason_from_text
 
+NOT_MEASURED = "not measured"
 _SIDE = re.compile(r"(the case|the baseline): ")
 
 
@@ -18,14 +20,27 @@ def codes_of(text: str) -> str:
     return side + "; ".join(reason.stored_code for reason in reasons) if reasons else text
 
 
-def group_text(texts: Sequence[str], count: str) -> str:
+def group_text(texts: Sequence[str], count: str = "") -> str:
     """One text for those of a group. `count`: of what they are said, as in `15 cells`; it is told where they differ."""
     side, reasons = _read(texts[0])
     if len(set(texts)) == 1 or not reasons:
         return texts[0]
     meanings = "; ".join(f"{reason.stored_code}: {reason.code.meaning}" for reason in reasons)
     details = "; ".join(reason.detail for reason in reasons if reason.detail)
-    return f"{side}{meanings} ({count}; one of them: {details})" if details else f"{side}{meanings} ({count})"
+    told = "; ".join(part for part in (count, f"one of them: {details}" if details else "") if part)
+    return f"{side}{meanings} ({told})" if told else f"{side}{meanings}"
+
+
+def because(why: str) -> str:
+    """A reason as the end of a sentence: its colons, if any, are in brackets."""
+    lead, _, rest = why.partition(": ")
+    if _SIDE.match(why):
+        return f"because {lead} " + ("was not measured" if rest == NOT_MEASURED else f"has no value ({rest})")
+    if lead == Comparability.NOT_COMPARABLE.value:
+        return f"because {rest}"
+    if why == NOT_MEASURED:
+        return "because it was not measured"
+    return f"because {'' if ' ' in lead else 'of '}{lead}" + (f" ({rest})" if rest else "")
 
 
 def _read(text: str) -> tuple[str, list[Reason]]:

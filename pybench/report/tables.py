@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.estimate import EQUAL, ONE_REPETITION, SINGLE, Estimate
 from pybench.report.numbers import (
     DASH,
     DisplayUnit,
@@ -143,8 +143,8 @@ def estimate_cell(
         return Cell(DASH, note=why_none, csv=_NO_ESTIMATE)
     text, interval = format_estimate(estimate.scaled(1 / unit.scale), signed=signed)
     note = {
-        "one value": "one repetition: no interval",
-        "all equal": f"all {estimate.n} repetitions are equal: no interval",
+        SINGLE: ONE_REPETITION,
+        EQUAL: f"{estimate.n} equal repetitions give no interval",
     }.get(estimate.method)
     return Cell(text, interval, estimate.value, note, tone=tone, csv=_estimate_csv(estimate))
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pybench.analysis import analyse
 from pybench.case import Case
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.dataset import load
 from pybench.measure.quantity import Quantity
 from pybench.report import write_report
-from pybench.report.reasons import codes_of, group_text
+from pybench.report.reasons import because, codes_of, group_text
 from pybench.report.sections.reliability.tables import exclusions_table
 from pybench.report.tables import Column, Table, number_cell, to_latex, to_markdown, to_text
 from tests.support.campaigns import CampaignBuilder
@@ -31,8 +33,25 @@ def test_texts_are_of_one_group_where_all_their_codes_are_equal() -> None:
     assert codes_of(SHORT) == codes_of(SHORTER)
     assert codes_of(f"the baseline: {SHORT}") == codes_of(f"the baseline: {SHORTER}") != codes_of(SHORT)
     assert codes_of(f"{SHORT}; gap: 3 s") == codes_of(f"{SHORTER}; gap: 4 s; at the end") != codes_of(SHORT)
-    assert codes_of("one repetition: no interval") == "one repetition: no interval"
+    assert codes_of("a note: of words") == "a note: of words"
     assert codes_of("crashed: signal 9") != codes_of("crashed: signal 11")
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("not measured", "because it was not measured"),
+        ("the case: not measured", "because the case was not measured"),
+        (f"the baseline: {SHORT}", f"because the baseline has no value ({SHORT})"),
+        ("timing: below_clock_resolution", "because of timing (below_clock_resolution)"),
+        ("no_int8_kernels", "because of no_int8_kernels"),
+        ("not comparable: the software differs", "because the software differs"),
+        ("the two runs differ in 3 of 8 blocks: torch", "because the two runs differ in 3 of 8 blocks (torch)"),
+    ],
+)
+def test_a_reason_ends_a_sentence_without_a_colon(why: str, said: str) -> None:
+    assert because(why) == said
+    assert ": " not in because(why).partition("(")[0]
 
 
 def test_footnotes_of_one_reason_are_one() -> None:
@@ -55,7 +74,7 @@ def test_missing_values_of_one_reason_are_one_row(tmp_path: Path) -> None:
             builder.run(case, block, {"latency_mean_ms": 1.0 + 0.1 * block, "gpu_utilisation_ratio": missing})
     ((metric, kind, why, values, titles),) = exclusions_table(analyse(load(builder.path))).rows
     assert (metric.text, kind.text, values.number) == ("GPU utilisation", "missing", 4)
-    assert why.text == f"utilisation_unread: {MEANING} (4 values; one of them: the window is 0.11 s long)"
+    assert why.text == f"utilisation_unread: {MEANING} (one of them: the window is 0.11 s long)"
     assert titles.text == f"2 cases, such as {cases[0].title()}"
     page = write_report(load(builder.path)).read_text()
     assert page.count('title="utilisation_unread: the window is 0.') == 2  # a cell of each case has its own facts

@@ -233,7 +233,7 @@ def exclusions_table(analysis: Analysis) -> Table:
             (
                 Cell(metric.label, csv=(metric.name,)),
                 text_cell(what, tone="bad" if what == "invalid" else "neutral"),
-                text_cell(group_text([reason for _, reason, _ in members], f"{values} values")),
+                text_cell(group_text([reason for _, reason, _ in members])),
                 number_cell(values),
                 text_cell(titles[0] if len(titles) == 1 else f"{len(titles)} cases, such as {titles[0]}"),
             )
