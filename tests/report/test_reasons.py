@@ -14,7 +14,7 @@ from pybench.dataset import load
 from pybench.measure.quantity import Quantity
 from pybench.report import write_report
 from pybench.report.reasons import because, codes_of, group_text
-from pybench.report.sections.reliability.tables import exclusions_table
+from pybench.report.sections.reliability.exclusions import exclusions_table
 from pybench.report.tables import Column, Table, number_cell, to_latex, to_markdown, to_text
 from tests.support.campaigns import CampaignBuilder
 
