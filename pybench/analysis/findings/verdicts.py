@@ -116,9 +116,9 @@ def _judge_group(
                 judgements.append(judge_criterion(criterion, by_case[pair.case.id]))
         partner = partner_of(subject.case)
         if not concerned and partner is not None and criterion.metric in _of_the_partner(subject.case, partner):
-            what = "model, weights, runtime and precision"
+            what = "model, runtime and precision"
             if quantised_type(subject.case.precision) is not None:
-                what = "model, weights, runtime, precision and quantising"
+                what = "model, runtime, precision and calibration"
             why = f"the plan has no {partner.name} case of this {what}"
             judgements.append(Judgement(criterion, None, None, Verdict.UNDECIDED, why))
     return CaseVerdict(subject, partners, tuple(judgements), combine([judgement.verdict for judgement in judgements]))

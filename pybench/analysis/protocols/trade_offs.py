@@ -305,7 +305,7 @@ class _Scales:
         return BoundedValue(criterion, None if found.estimate is None else found.estimate.value, is_own, found.why_none)
 
 
-_NO_ACCURACY = "the plan has no accuracy case of this model, weights, runtime and precision"
+_NO_ACCURACY = "the plan has no accuracy case of this model, runtime and precision"
 _POINT = "ratio of means"
 
 
