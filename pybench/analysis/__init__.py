@@ -3,7 +3,7 @@
 
     Analysis
     ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why
-    ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over images
+    ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over units
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
     ├── cell_differences  CellsDifference  accuracies over models or trainings, and what another factor does to that

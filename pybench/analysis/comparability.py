@@ -76,7 +76,7 @@ class PairComparability:
         named = "; ".join(one.text() for one in self.differences)
         if self.status is Comparability.NOT_COMPARABLE:
             return f"{self.status.value}: the software of the two sides differs in every block ({named})"
-        return f"{len(self.excluded)} of {len(self.blocks)} blocks are excluded, because the two runs differ: {named}"
+        return f"the two runs differ in {len(self.excluded)} of {len(self.blocks)} blocks, which are excluded: {named}"
 
     def kept(self, values: Mapping[int, float]) -> dict[int, float]:
         """Block -> value, without the blocks that are left out."""

@@ -38,6 +38,8 @@ class Factor:
     usual: the field of the workload's row that is its default; null stands for that
     fixed_by: the field of the runtime's row that tables show in its place where it is idle; null: nothing stands there
     follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
+    answers: it changes what a model answers to the samples that judge it, and not only how fast; a speed is joined with
+        the accuracies that agree in it (`pybench.case.pairing.join_key`)
     """
 
     name: str
@@ -58,15 +60,20 @@ class Factor:
     usual: str | None = None
     fixed_by: str | None = None
     follows: tuple[str, ...] = ()
+    answers: bool = False
 
     def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
         """Names of the workloads that it means something for."""
         return tuple(name for name, workload in catalogue.workloads.items() if workload.uses(self.group))
 
 
-def factor(kind: FactorKind, default: Any, meaning: str, group: FactorGroup = "run", **facts: Any) -> Any:
-    """A field of `Factors`. `facts`: further fields of its `Factor`."""
-    return field(default=default, metadata={"kind": kind, "meaning": meaning, "group": group, **facts})
+def factor(
+    kind: FactorKind, default: Any, meaning: str, group: FactorGroup = "run", *, answers: bool, **facts: Any
+) -> Any:
+    """A field of `Factors`. Each says whether it changes answers. `facts`: further fields of its `Factor`."""
+    return field(
+        default=default, metadata={"kind": kind, "meaning": meaning, "group": group, "answers": answers, **facts}
+    )
 
 
 def runtime_factor(
@@ -76,24 +83,30 @@ def runtime_factor(
     meaning: str,
     group: FactorGroup = "runtime",
     follows: tuple[str, ...] = ("runtime",),
+    *,
+    answers: bool,
     **facts: Any,
 ) -> Any:
     """A field of `Factors` that only some runtimes have."""
-    return factor(kind, default, meaning, group, idle=outside_its_runtimes(name), follows=follows, **facts)
+    return factor(
+        kind, default, meaning, group, answers=answers, idle=outside_its_runtimes(name), follows=follows, **facts
+    )
 
 
 def quantising_factor(kind: FactorKind, default: Any, meaning: str, rule: Idle, **facts: Any) -> Any:
     """A field of `Factors` that follows the precision. `rule`: when it changes nothing."""
-    return factor(kind, default, meaning, "quantising", idle=rule, follows=("precision", "runtime"), **facts)
+    follows = ("precision", "runtime")
+    return factor(kind, default, meaning, "quantising", answers=True, idle=rule, follows=follows, **facts)
 
 
 def shaping_factor(name: str, kind: FactorKind, default: Any, meaning: str, **facts: Any) -> Any:
     """A field of `Factors` that the layers of some models follow."""
-    return factor(kind, default, meaning, "shaping", idle=outside_its_models(name), follows=("model",), **facts)
+    idle_outside = outside_its_models(name)
+    return factor(kind, default, meaning, "shaping", answers=True, idle=idle_outside, follows=("model",), **facts)
 
 
 def board_setting(meaning: str, unit: str) -> Any:
     """A field of `Factors` that sets the board of a GPU."""
     hint = f"in {unit}; `pybench doctor` lists what the board accepts; null keeps the current value"
     facts: dict[str, Any] = {"idle": idle.NO_BOARD, "follows": ("device",), "hint": hint}
-    return factor("integer", None, meaning, "board", minimum=1, absent="unchanged", **facts)
+    return factor("integer", None, meaning, "board", answers=False, minimum=1, absent="unchanged", **facts)

@@ -10,8 +10,7 @@ from typing import Any
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.data import data_of
-from pybench.case.factors import QUANTISING_FACTORS, factor_names, followers_of
-from pybench.catalogue.precisions import quantised_type
+from pybench.case.factors import factor_names, followers_of
 from pybench.catalogue.workloads import Workload
 from pybench.errors import UsageError
 
@@ -26,7 +25,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class SpeedWithAccuracy:
-    """A speed with the accuracies of the same model, runtime and precision; `speed` is None where only those are."""
+    """A speed with the accuracies of the same answers; `speed` is None where only those are."""
 
     speed: Pair | None
     accuracy: tuple[Pair, ...]
@@ -62,21 +61,41 @@ def agree(case: Case, other: Case, names: Iterable[str]) -> bool:
 
 
 def joined(found: Sequence[Pair]) -> tuple[SpeedWithAccuracy, ...]:
-    """The pairs of one contrast: those of a workload joined with those of the workload that judges its outputs, on
-    (model, runtime, precision) of case and baseline.
+    """The pairs of one contrast: those of a workload joined with those of the workload that judges its outputs, on the
+    `join_key` of case and baseline.
 
     A speed without accuracies stands alone. An accuracy that no speed takes comes last, alone. Pairs of workloads that
-    neither judge nor are judged are not here. Two calibrations or quantisers of one precision are told apart, and what
-    they were calibrated on.
+    neither judge nor are judged are not here.
     """
     accuracies: dict[tuple[Any, ...], list[Pair]] = {}
     for pair in found:
         if pair.case.workload_row.judges is not None:
-            accuracies.setdefault(_join_key(pair), []).append(pair)
-    speeds = [(_join_key(pair), pair) for pair in found if _is_judged(pair.case)]
+            accuracies.setdefault(_key_of_pair(pair), []).append(pair)
+    speeds = [(_key_of_pair(pair), pair) for pair in found if is_judged(pair.case)]
     taken = {key for key, _ in speeds}
     alone = [SpeedWithAccuracy(None, tuple(members)) for key, members in accuracies.items() if key not in taken]
     return tuple(SpeedWithAccuracy(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
+
+
+def join_key(case: Case) -> tuple[Any, ...]:
+    """What a speed and the accuracies that belong to it have in common: the factors that change answers, and the
+    content of the files that these name.
+
+    An accuracy is seen as a case of the workload that it judges. What is idle there tells no speeds apart: where the
+    weights are random, one speed belongs to every training.
+    """
+    judged = case.workload_row.judges
+    seen = case if judged is None else case.with_factors(workload=judged)
+    idle, contents = seen.idle, dict(seen.sources)
+    key: list[Any] = [seen.workload]
+    for name, factor in seen.own_factors().items():
+        if not factor.answers or name in idle:
+            continue
+        if name != "images":
+            key.append((name, seen.value(name), contents.get(name)))
+        elif "calibration_images" not in idle:  # elsewhere images judge, or are inputs
+            key.append((name, data_of(seen), contents.get(name)))
+    return tuple(key)
 
 
 def partner_of(case: Case) -> Workload | None:
@@ -85,7 +104,8 @@ def partner_of(case: Case) -> Workload | None:
     return catalogue.judge_of(row) if row.judges is None else catalogue.workloads[row.judges]
 
 
-def _is_judged(case: Case) -> bool:
+def is_judged(case: Case) -> bool:
+    """Whether there is a workload that judges the outputs of the case's."""
     return case.catalogue.judge_of(case.workload_row) is not None
 
 
@@ -118,13 +138,5 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
     )
 
 
-def _join_key(pair: Pair) -> tuple[Any, ...]:
-    names = ("model", "checkpoint", "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
-    row = pair.case.workload_row
-    key: list[Any] = [row.judges or row.name]
-    for case in (pair.case, pair.baseline):
-        idle = case.idle
-        key += [getattr(case, name) for name in names if name not in idle]
-        if quantised_type(case.precision) is not None:  # what its ranges were found on is part of what ran
-            key += [data_of(case), dict(case.sources).get("images")]
-    return tuple(key)
+def _key_of_pair(pair: Pair) -> tuple[Any, ...]:
+    return join_key(pair.case), join_key(pair.baseline)

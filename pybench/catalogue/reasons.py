@@ -208,7 +208,7 @@ class ReasonCode(ReasonRow):
     UTILISATION_UNREAD = (
         "utilisation_unread",
         "missing",
-        "NVML reported no utilisation from inside the window",
+        "NVML gave no reading whose sample period (up to 1 s) is inside the window",
         "set `energy_window_s` to 2 or more: NVML averages over up to a second",
     )
     NVML_UNAVAILABLE = (

@@ -24,7 +24,8 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
     from pybench.processes import all_cores
-    from pybench.report.sections.reliability.tables import coverage_table, software_table
+    from pybench.report.sections.reliability.coverage import coverage_table
+    from pybench.report.sections.reliability.software import software_table
 
     with all_cores() as processes:
         dataset = load(directory, hash_all=True, processes=processes)

@@ -31,7 +31,7 @@ from pybench.publication.carry.reference import ENDINGS
 from pybench.report.labels import varying_factors
 from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
-from pybench.report.sections.reliability.tables import boards_table
+from pybench.report.sections.reliability.boards import boards_table
 from pybench.report.tables import Table, to_markdown
 
 FOLDER = Path("docs/results")

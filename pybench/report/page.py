@@ -94,7 +94,7 @@ def _policy_hash(script: str) -> str:
 
 def _marks_of(table: Table) -> dict[str, str]:
     """The footnote marks of the notes of a table's cells."""
-    return {reason: str(index) for index, reason in enumerate(table.reasons, start=1)}
+    return {note: str(index) for index, one in enumerate(table.footnotes, start=1) for note in one.notes}
 
 
 def _is_stacked(table: Table) -> bool:

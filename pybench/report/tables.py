@@ -12,18 +12,22 @@ import csv
 import functools
 import io
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.estimate import EQUAL, ONE_REPETITION, SINGLE, Estimate
 from pybench.report.numbers import (
     DASH,
     DisplayUnit,
+    decimals_for,
     format_bounds,
     format_estimate,
+    format_fixed,
     format_p,
     format_plain,
     format_plus_minus,
 )
+from pybench.report.reasons import codes_of, group_text
 
 UNITY = DisplayUnit(1.0, "")
 _NO_ESTIMATE = ("",) * 5
@@ -66,6 +70,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Footnote:
+    """`text`: what stands below the table; `notes`: of the cells that it is about."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found).
     `prints_notes`: LaTeX sets notes and reasons below the table, for papers; else they are comments there."""
@@ -82,9 +94,16 @@ class Table:
             raise ValueError(f"table {self.name}: a row does not fit its {len(self.columns)} columns")
 
     @property
-    def reasons(self) -> tuple[str, ...]:
-        """Notes of cells, each once, in order: the footnotes of the forms that have no hover."""
-        return tuple(dict.fromkeys(cell.note for row in self.rows for cell in row if cell.note))
+    def footnotes(self) -> tuple[Footnote, ...]:
+        """The notes of cells in order, those of one reason together."""
+        groups: dict[str, list[str]] = {}
+        for row in self.rows:
+            for cell in row:
+                if cell.note:
+                    groups.setdefault(codes_of(cell.note), []).append(cell.note)
+        return tuple(
+            Footnote(group_text(notes, f"{len(notes)} cells"), tuple(dict.fromkeys(notes))) for notes in groups.values()
+        )
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
@@ -124,8 +143,8 @@ def estimate_cell(
         return Cell(DASH, note=why_none, csv=_NO_ESTIMATE)
     text, interval = format_estimate(estimate.scaled(1 / unit.scale), signed=signed)
     note = {
-        "one value": "one repetition: no interval",
-        "all equal": f"all {estimate.n} repetitions are equal: no interval",
+        SINGLE: ONE_REPETITION,
+        EQUAL: f"{estimate.n} equal repetitions give no interval",
     }.get(estimate.method)
     return Cell(text, interval, estimate.value, note, tone=tone, csv=_estimate_csv(estimate))
 
@@ -172,6 +191,17 @@ def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
     )
 
 
+def several_cell(values: Sequence[float], what: str, *, unit: DisplayUnit = UNITY, note: str) -> Cell:
+    """Where one number is asked for and there are several: how many, and from where to where."""
+    low, high = min(values), max(values)
+    width = (high - low) / unit.scale
+    ends = (
+        [format_fixed(end / unit.scale, decimals_for(width)) for end in (low, high)] if width else [format_plain(low)]
+    )
+    text = f"{len(values)} {what}: {' to '.join(ends)}"
+    return Cell(text, number=low, note=note, csv=("", repr(low), repr(high), str(len(values)), "several"))
+
+
 def estimate_fields(name: str) -> tuple[str, ...]:
     """The CSV columns of an `estimate_cell`."""
     return name, f"{name}_lower", f"{name}_upper", f"{name}_n", f"{name}_method"
@@ -205,27 +235,27 @@ def to_csv(table: Table) -> str:
 
 def to_markdown(table: Table) -> str:
     """A GitHub table with its title above and its notes below."""
-    marks = _footnote_marks(table)
+    marks, footnotes = _footnotes(table)
     head = [_markdown(column.title) for column in table.columns]
     rule = ["---:" if column.numeric else "---" for column in table.columns]
     escaped = functools.cache(_markdown)  # names of cases, metrics and units stand in many rows
     body = [[escaped(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
     lines = [f"**{_markdown(table.title)}**", "", *(f"| {' | '.join(row)} |" for row in (head, rule, *body)), ""]
     lines += [f"{_markdown(note)}  " for note in table.notes]
-    lines += [f"{mark}: {_markdown(reason)}  " for reason, mark in marks.items()]
+    lines += [f"{mark}: {_markdown(text)}  " for mark, text in footnotes.items()]
     return "\n".join(lines) + "\n"
 
 
 def to_latex(table: Table) -> str:
     """A `tabular` for \\input inside a table environment; needs the package booktabs and nothing else."""
-    marks = _footnote_marks(table)
+    marks, footnotes = _footnotes(table)
     layout = "".join("r" if column.numeric else "l" for column in table.columns)
     escaped = functools.cache(_latex)
     rows = [[escaped(cell.full_text + _mark(marks, cell)) for cell in row] for row in table.rows]
     lines = [
         f"% {_one_line(table.title)}",
         *(f"% {_one_line(note)}" for note in table.notes),
-        *(f"% {mark}: {_one_line(reason)}" for reason, mark in marks.items()),
+        *(f"% {mark}: {_one_line(text)}" for mark, text in footnotes.items()),
         rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",
         " & ".join(_latex(column.title) for column in table.columns) + r" \\",
@@ -233,14 +263,14 @@ def to_latex(table: Table) -> str:
         *(" & ".join(row) + r" \\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *(_latex_notes(table, marks) if table.prints_notes else ()),
+        *(_latex_notes(table, footnotes) if table.prints_notes else ()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _latex_notes(table: Table, marks: dict[str, str]) -> list[str]:
+def _latex_notes(table: Table, footnotes: dict[str, str]) -> list[str]:
     printed = [_latex(note) for note in table.notes]
-    printed += [f"{_latex(mark)} {_latex(reason)}" for reason, mark in marks.items()]
+    printed += [f"{_latex(mark)} {_latex(text)}" for mark, text in footnotes.items()]
     if not printed:
         return []
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", "\\par\n".join(printed), r"\end{minipage}"]
@@ -248,7 +278,7 @@ def _latex_notes(table: Table, marks: dict[str, str]) -> list[str]:
 
 def to_text(table: Table) -> str:
     """Aligned columns for a terminal, reasons below."""
-    marks = _footnote_marks(table)
+    marks, footnotes = _footnotes(table)
     cells = [[column.title for column in table.columns]]
     cells += [[_one_line(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
     widths = [max(_width(row[index]) for row in cells) for index in range(len(table.columns))]
@@ -259,12 +289,15 @@ def to_text(table: Table) -> str:
         ]
         lines.append(("  " + "  ".join(padded)).rstrip())
     lines += [f"  {_one_line(note)}" for note in table.notes]
-    lines += [f"  {mark}: {_one_line(reason)}" for reason, mark in marks.items()]
+    lines += [f"  {mark}: {_one_line(text)}" for mark, text in footnotes.items()]
     return "\n".join(lines) + "\n"
 
 
-def _footnote_marks(table: Table) -> dict[str, str]:
-    return {reason: f"({_letters(index)})" for index, reason in enumerate(table.reasons)}
+def _footnotes(table: Table) -> tuple[dict[str, str], dict[str, str]]:
+    """(note of a cell -> its mark, mark -> text)."""
+    marked = {f"({_letters(index)})": footnote for index, footnote in enumerate(table.footnotes)}
+    marks = {note: mark for mark, footnote in marked.items() for note in footnote.notes}
+    return marks, {mark: footnote.text for mark, footnote in marked.items()}
 
 
 def _letters(index: int) -> str:

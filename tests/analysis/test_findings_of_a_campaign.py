@@ -17,6 +17,7 @@ from pybench.analysis.measurements import collect
 from pybench.campaign.layout import SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case
+from pybench.catalogue.data_sets import DATA_SETS
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
@@ -392,6 +393,8 @@ def test_a_comparison_uses_the_blocks_that_both_cases_have(tmp_path: Path) -> No
     assert (effect.pairing.blocks, effect.pairing.only_candidate) == ((1, 2, 3), 2)
     assert effect.estimate.value == pytest.approx(0.5)
     assert any("3 or 5 repetitions" in text for text in paragraphs(dataset))
+    units = {row.unit for row in DATA_SETS.values()}
+    assert any(all(unit in text for unit in units) for text in paragraphs(dataset) if "unit of accuracy" in text)
 
 
 @pytest.mark.parametrize(("too_fast", "counting"), [(1, 3), (2, 0), (3, 0)])

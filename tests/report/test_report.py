@@ -16,6 +16,7 @@ from pybench.dataset import load
 from pybench.errors import CorruptError, UsageError
 from pybench.measurement.result import Validity
 from pybench.report import write_report
+from pybench.report.reasons import because
 from pybench.report.sections import results
 from pybench.report.sections.findings.sentences import _unmeasured_text
 from tests.report.pages import rows_of
@@ -126,8 +127,10 @@ def test_what_could_not_be_measured_is_one_sentence(typical: Path) -> None:
 
 def test_many_that_were_not_measured_for_one_reason_are_counted() -> None:
     those = [f"case {number}" for number in range(8)]
-    assert _unmeasured_text("not measured", those[:2]) == "case 0: not measured; case 1: not measured"
-    assert _unmeasured_text("not measured", those) == "8 comparisons, such as case 0: not measured"
+    why = because("the baseline: not measured")
+    told = "case 0, because the baseline was not measured; case 1, because the baseline was not measured"
+    assert _unmeasured_text(why, those[:2]) == told
+    assert _unmeasured_text(why, those) == "8 comparisons, such as case 0, because the baseline was not measured"
 
 
 def test_the_page_loads_nothing_from_anywhere(typical: Path) -> None:
@@ -244,7 +247,8 @@ def test_cases_that_have_no_run_yet_are_counted_and_have_no_row(tmp_path: Path) 
 def test_one_repetition_says_that_it_has_no_interval(tmp_path: Path) -> None:
     page = write_report(load(build_typical(tmp_path / "c", repetitions=1).path)).read_text()
     assert "One repetition" in page
-    assert "one repetition: no interval" in page
+    assert "one repetition gives no interval" in page
+    assert "one repetition:" not in page
 
 
 def test_no_criteria_describes_cases(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_dashes_name_their_reason_once() -> None:
         text = form(_table())
         assert text.count("oom: cgroup") == 1
         assert "— (a)" in text
-        assert "one repetition: no interval" in text
+        assert "one repetition gives no interval" in text
 
 
 def test_markdown_lets_no_string_break_the_table() -> None:

@@ -18,7 +18,7 @@ from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.cell_effects import mean_over
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.measurements import Measurements
-from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.references import Reference
@@ -26,7 +26,6 @@ from pybench.catalogue.metrics import metric_named
 from pybench.dataset import Dataset
 
 _MAKERS = frozenset({"nvidia", "geforce", "amd", "intel", "gpu"})  # words of a device that sources leave out
-ONE_REPETITION = "one repetition gives no interval"
 TOO_FEW_CELLS = "fewer than two cells have a ratio"
 
 

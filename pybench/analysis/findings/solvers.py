@@ -23,12 +23,12 @@ from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.statistics.paired import compare_paired
 from pybench.case import Case
-from pybench.case.factors import QUANTISING_FACTORS, followers_of
+from pybench.case.factors import followers_of
+from pybench.case.pairing import join_key
 from pybench.catalogue.runtimes import SOLVERS
 
 TIME, L1, LINF = "latency_mean_ms", "l1_error", "linf_error"
 _OF_WEIGHTS = ("checkpoint", *followers_of("checkpoint"))
-_SAME_OUTPUTS = ("model", *_OF_WEIGHTS, "runtime", "provider", "precision", "keep_fp32", *QUANTISING_FACTORS)
 
 SpeedupVerdict = Literal["faster", "slow_baseline", "slower", "open"]
 Key = tuple[Any, ...]
@@ -39,7 +39,7 @@ class SolverSpeedup:
     """One network at one batch.
 
     speedups: solver -> its time over the network's; those that were measured, in the catalogue's order
-    l1, linf: errors of the same outputs by the plan's accuracy case; None: it has none
+    l1, linf: errors of the same answers by the plan's accuracy cases, the largest; None: it has none
     """
 
     case: Case
@@ -109,13 +109,15 @@ def _speedup(solver: Case, network: Case, measurements: Measurements, software: 
 
 
 def _error(case: Case, metric: str, cases: Sequence[Case], measurements: Measurements) -> float | None:
-    """That of the first case with the same outputs: runs of it are equal."""
-    wanted = [case.value(name) for name in _SAME_OUTPUTS]
-    for other in cases:
-        values = measurements.cell(other.id, metric).values
-        if values and [other.value(name) for name in _SAME_OUTPUTS] == wanted:
-            return next(iter(values.values()))
-    return None
+    """The largest of the cases with the same answers; the runs of one are equal."""
+    wanted = join_key(case)
+    found = [measurements.cell(other.id, metric).values for other in cases]
+    errors = [
+        next(iter(values.values()))
+        for other, values in zip(cases, found, strict=True)
+        if values and join_key(other) == wanted
+    ]
+    return max(errors, default=None)
 
 
 def _key(case: Case) -> Key:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
-from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.case.pairing import Pair, joined, partner_of
@@ -145,7 +145,7 @@ def judge_case(criterion: Criterion, pair: Pair, case: CaseFinding) -> Judgement
 
 def _by_interval(criterion: Criterion, pair: Pair, estimate: Estimate) -> Judgement:
     if estimate.lower is None or estimate.upper is None:
-        return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, "one repetition gives no interval")
+        return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, ONE_REPETITION)
     kept = [criterion.holds(bound) for bound in (estimate.lower, estimate.upper)]
     if all(kept):
         return Judgement(criterion, pair, estimate, Verdict.ACCEPTED, None)

@@ -185,8 +185,8 @@ def weigh(
 
 
 def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
-    """The accuracy case of one model, runtime and precision, paired with itself: the Top-1 of a baseline that no
-    accuracy is compared with."""
+    """The accuracy case of the same answers, paired with itself: the Top-1 of a baseline that no accuracy is compared
+    with."""
     itself = [Pair(other, other) for other in cases if other.workload_row.judges is not None]
     return next(iter(joined([Pair(case, case), *itself])[0].accuracy), None)
 
@@ -235,7 +235,7 @@ class _Scales:
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
-        """The accuracy that decides, of several of one model, runtime and precision.
+        """The accuracy that decides, of several of the same answers.
 
         It is the one that breaks a bound, else one that is not known (it leaves the case open), else the one that lost
         most."""

@@ -25,6 +25,7 @@ STUDENT = "Student t"  # only in protocols that repeat a paper
 BCA = "BCa bootstrap"  # only in protocols that repeat a paper
 EQUAL = "all equal"  # no spread was seen: the interval is a point, and its width says nothing about the error
 SINGLE = "one value"  # no interval
+ONE_REPETITION = "one repetition gives no interval"  # what is said of it
 FEW = "too few values"  # no interval by the method that was asked for
 EXACT = "exact"  # counted, not sampled: the interval is a point by nature
 TANGO = "Tango score"

@@ -24,7 +24,7 @@ from pybench.case.idle import outside_its_rows
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.options import Option
-from pybench.catalogue.workloads import FactorGroup
+from pybench.catalogue.workloads import FactorGroup, Workload
 from pybench.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ __all__ = [
     "FACTORS",
     "FROM_GPU",
     "NORMAL",
-    "QUANTISING_FACTORS",
     "TO_GPU",
     "USUAL",
     "ZEROS",
@@ -79,18 +78,21 @@ def factors_of(catalogue: Catalogue) -> Mapping[str, Factor]:
         return FACTORS
     owners: dict[str, list[str]] = {}
     options: dict[str, Option] = {}
+    answering: set[str] = set()
     for row in catalogue.added():
         for option in () if isinstance(row, Metric) else row.options:
             owners.setdefault(option.name, []).append(row.name)
             options[option.name] = option
+            if not isinstance(row, Workload):  # a model or a runtime: another value may be another program
+                answering.add(option.name)
     own = {
         name: one if one.rows is None else replace(one, choices=tuple(getattr(catalogue, one.rows)))
         for name, one in FACTORS.items()
     }
-    return own | {name: _factor_of(option, owners[name]) for name, option in options.items()}
+    return own | {name: _factor_of(option, owners[name], answers=name in answering) for name, option in options.items()}
 
 
-def _factor_of(option: Option, owners: list[str]) -> Factor:
+def _factor_of(option: Option, owners: list[str], *, answers: bool) -> Factor:
     return Factor(
         name=option.name,
         kind=option.kind,
@@ -100,6 +102,7 @@ def _factor_of(option: Option, owners: list[str]) -> Factor:
         minimum=option.minimum,
         maximum=option.maximum,
         idle=outside_its_rows(option.name, owners),
+        answers=answers,
     )
 
 
@@ -149,4 +152,3 @@ def is_built_in(factor: str, value: Any) -> bool:
 
 
 BOARD_SETTINGS = factors_in("board")
-QUANTISING_FACTORS = tuple(name for name in factors_in("quantising") if name != "keep_fp32")  # that has no quantiser

@@ -24,6 +24,7 @@ class InputFactors(SizeFactors):
         "which tokenizer turns text into the model's token ids; `none`: the ids are random",
         "text",
         choices=tuple(PATHS),
+        answers=False,
     )
     fed: bool | None = factor(
         "boolean",
@@ -35,6 +36,7 @@ class InputFactors(SizeFactors):
         usual="feeds",
         idle=idle.FED_ANYHOW,
         follows=("path",),
+        answers=False,
     )
     tokenizer: str = factor(
         "file",
@@ -44,6 +46,7 @@ class InputFactors(SizeFactors):
         choices=("tok32k",),
         idle=idle.NOT_TOKENIZED,
         follows=("path", "inputs"),
+        answers=False,
     )
     corpus: str = factor(
         "file",
@@ -54,6 +57,7 @@ class InputFactors(SizeFactors):
         choices=("python-stdlib",),
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
+        answers=False,
     )
     corpus_limit_bytes: int | None = factor(
         "integer",
@@ -64,6 +68,7 @@ class InputFactors(SizeFactors):
         absent="read all",
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
+        answers=False,
     )
     corpus_field: str = factor(
         "text",
@@ -73,6 +78,7 @@ class InputFactors(SizeFactors):
         hint="as in `text`",
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
+        answers=False,
     )
     images: str | None = factor(
         "file",
@@ -83,6 +89,7 @@ class InputFactors(SizeFactors):
         absent="those that the model was trained on here",
         idle=idle.NO_IMAGES,
         follows=("precision", "inputs", "workers"),
+        answers=True,
     )
     workers: int | None = factor(
         "integer",
@@ -92,9 +99,17 @@ class InputFactors(SizeFactors):
         minimum=0,
         maximum=256,
         absent="one batch of random images, which stays on the device",
+        answers=False,
     )
     image_limit: int | None = factor(
-        "integer", None, "judge at most this many images", "images", minimum=1, absent="all", idle=idle.NOT_JUDGED
+        "integer",
+        None,
+        "judge at most this many images",
+        "images",
+        minimum=1,
+        absent="all",
+        idle=idle.NOT_JUDGED,
+        answers=False,
     )
     inputs: str = factor(
         "file",
@@ -105,4 +120,5 @@ class InputFactors(SizeFactors):
         choices=(NORMAL, ZEROS, DATA),
         idle=idle.FED_BY_PATH,
         follows=("path",),
+        answers=False,
     )

@@ -19,7 +19,13 @@ class ModelFactors:
     """What is measured."""
 
     workload: str = field(
-        metadata={"kind": "choice", "meaning": "what is measured", "choices": tuple(WORKLOADS), "rows": "workloads"}
+        metadata={
+            "kind": "choice",
+            "meaning": "what is measured",
+            "choices": tuple(WORKLOADS),
+            "rows": "workloads",
+            "answers": False,
+        }
     )
     model: str | None = factor(
         "file",
@@ -30,6 +36,7 @@ class ModelFactors:
         choices=tuple(MODELS),
         rows="models",
         absent="no model",
+        answers=True,
     )
     shapes: str | None = factor(
         "text",
@@ -38,6 +45,7 @@ class ModelFactors:
         "file",
         form="sizes",
         absent="the file leaves no dimension free but batch and sequence",
+        answers=True,
     )
     fixed_batch: int | None = factor(
         "integer",
@@ -49,6 +57,7 @@ class ModelFactors:
         absent="the file takes the batch as it is",
         idle=idle.BATCH_AS_IT_IS,
         follows=("batch",),
+        answers=False,
     )
     checkpoint: str | None = factor(
         "file",
@@ -60,6 +69,7 @@ class ModelFactors:
         absent="random weights, or those that the model is trained to here",
         idle=idle.NOT_COMPUTED,
         follows=("runtime",),
+        answers=True,
     )
     trained_in: str | None = factor(
         "choice",
@@ -70,6 +80,7 @@ class ModelFactors:
         absent="the digits in `fp32`; other data in `amp-bf16` on a GPU, else in `fp32`",
         idle=idle.NOT_TRAINED,
         follows=("checkpoint",),
+        answers=True,
     )
     training_seed: int = factor(
         "integer",
@@ -80,6 +91,7 @@ class ModelFactors:
         maximum=1_000_000,
         idle=idle.NOT_TRAINED,
         follows=("checkpoint",),
+        answers=True,
     )
     runtime: str | None = factor(
         "choice",
@@ -89,6 +101,7 @@ class ModelFactors:
         choices=tuple(RUNTIMES),
         rows="runtimes",
         idle=idle.NOT_EXECUTED,
+        answers=True,
     )
     precision: str = factor(
         "choice",
@@ -99,4 +112,5 @@ class ModelFactors:
         idle=idle.NOT_COMPUTED,
         follows=("runtime",),
         fixed_by="computes_in",
+        answers=True,
     )

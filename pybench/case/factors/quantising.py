@@ -87,4 +87,5 @@ class QuantisingFactors(ModelFactors):
         choices=PLACEMENTS,
         idle=idle.NOT_PLACED,
         follows=("precision",),
+        answers=True,
     )

@@ -18,7 +18,7 @@ class RunFactors(TrainingFactors):
     """How a run is made."""
 
     transfers: bool = factor(
-        "boolean", False, "whether an iteration includes the copies to and from the device", "serving"
+        "boolean", False, "whether an iteration includes the copies to and from the device", "serving", answers=False
     )
     arrivals: str = factor(
         "choice",
@@ -27,6 +27,7 @@ class RunFactors(TrainingFactors):
         "arrive at a rate, and latency counts from the arrival",
         "arriving",
         choices=ARRIVALS,
+        answers=False,
     )
     arrival_rate_per_s: float | None = factor(
         "number",
@@ -36,16 +37,18 @@ class RunFactors(TrainingFactors):
         minimum=0.001,
         idle=idle.NO_ARRIVALS,
         follows=("arrivals",),
+        answers=False,
     )
-    transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1)
-    pinned: bool = factor("boolean", False, "whether the copy is from page-locked memory", "copying")
-    non_blocking: bool = factor("boolean", False, "whether the copy is asynchronous", "copying")
+    transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1, answers=False)
+    pinned: bool = factor("boolean", False, "whether the copy is from page-locked memory", "copying", answers=False)
+    non_blocking: bool = factor("boolean", False, "whether the copy is asynchronous", "copying", answers=False)
     direction: str = factor(
         "choice",
         TO_GPU,
         "to the GPU, from it, or as many bytes both ways at once; `both` needs `pinned` and `non_blocking`",
         "copying",
         choices=DIRECTIONS,
+        answers=False,
     )
     streams: int = factor(
         "integer",
@@ -56,6 +59,7 @@ class RunFactors(TrainingFactors):
         maximum=64,
         idle=idle.NOT_AT_ONCE,
         follows=("pinned", "non_blocking"),
+        answers=False,
     )
     numa_node: int | None = factor(
         "integer",
@@ -64,6 +68,7 @@ class RunFactors(TrainingFactors):
         "copying",
         absent="where the kernel puts it",
         hint="`lscpu` lists the nodes",
+        answers=False,
     )
     threads: int | None = factor(
         "integer",
@@ -73,13 +78,17 @@ class RunFactors(TrainingFactors):
         absent="as many as the CPUs that the run may use",
         idle=idle.NOT_THREADED,
         follows=("runtime",),
+        answers=False,
     )
-    affinity: str | None = factor("text", None, "CPUs that the run may use, such as `0-3,8`", form="cpus", absent="all")
+    affinity: str | None = factor(
+        "text", None, "CPUs that the run may use, such as `0-3,8`", form="cpus", absent="all", answers=False
+    )
     device: str = factor(
         "text",
         "auto",
         "`auto`: the first GPU, or the CPU if there is none; or `cpu`, `cuda`, a GPU's UUID",
         form="device",
+        answers=False,
     )
     power_limit_w: int | None = board_setting("power limit of the GPU's board during the run", "watts")
     sm_clock_mhz: int | None = board_setting("clock that the GPU's multiprocessors are locked to", "MHz")
@@ -91,6 +100,7 @@ class RunFactors(TrainingFactors):
         minimum=0,
         protocol=True,
         idle=idle.NOT_ITERATED,
+        answers=False,
     )
     iterations: int = factor(
         "integer",
@@ -99,6 +109,7 @@ class RunFactors(TrainingFactors):
         minimum=1,
         protocol=True,
         idle=idle.NOT_ITERATED,
+        answers=False,
     )
     energy_window_s: float = factor(
         "number",
@@ -107,6 +118,7 @@ class RunFactors(TrainingFactors):
         minimum=0,
         protocol=True,
         idle=idle.NOT_ITERATED,
+        answers=False,
     )
     idle_window_s: float = factor(
         "number",
@@ -114,4 +126,5 @@ class RunFactors(TrainingFactors):
         "seconds of rest before the warm-up and after the energy window, for a GPU's idle power; 0: no rest",
         minimum=0,
         protocol=True,
+        answers=False,
     )

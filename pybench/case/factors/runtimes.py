@@ -24,6 +24,7 @@ class RuntimeFactors(QuantisingFactors):
         "engine",
         minimum=1,
         absent="all memory of the GPU",
+        answers=False,
     )
     optimisation_level: int = runtime_factor(
         "optimisation_level",
@@ -33,9 +34,16 @@ class RuntimeFactors(QuantisingFactors):
         "engine",
         minimum=1,
         maximum=5,
+        answers=False,
     )
     aux_streams: int = runtime_factor(
-        "aux_streams", "integer", 0, "CUDA streams that an engine may use besides its own", "engine", minimum=0
+        "aux_streams",
+        "integer",
+        0,
+        "CUDA streams that an engine may use besides its own",
+        "engine",
+        minimum=0,
+        answers=False,
     )
     build: int = runtime_factor(
         "build",
@@ -45,6 +53,7 @@ class RuntimeFactors(QuantisingFactors):
         "builds of one model differ",
         "engine",
         minimum=1,
+        answers=False,
     )
     launch: str = runtime_factor(
         "launch",
@@ -54,6 +63,7 @@ class RuntimeFactors(QuantisingFactors):
         "serving",
         follows=("runtime", "provider"),
         choices=LAUNCHES,
+        answers=False,
     )
     provider: str | None = runtime_factor(
         "provider",
@@ -62,9 +72,10 @@ class RuntimeFactors(QuantisingFactors):
         "which execution provider onnxruntime uses",
         choices=PROVIDERS,
         absent="`cuda` if there is a GPU and the installed build supports it, else `cpu`",
+        answers=True,
     )
     compile_mode: str = runtime_factor(
-        "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES
+        "compile_mode", "choice", "default", "what torch-compile optimises for", choices=COMPILE_MODES, answers=False
     )
     solver: str = runtime_factor(
         "solver",
@@ -72,4 +83,5 @@ class RuntimeFactors(QuantisingFactors):
         SOLVERS[0],
         "which solver stands in a network's place: compiled C++ on one thread, or numpy",
         choices=SOLVERS,
+        answers=True,
     )

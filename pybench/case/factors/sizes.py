@@ -18,7 +18,7 @@ DIGITS_SIZE = 8  # height of the digits, which nothing resizes
 class SizeFactors(RuntimeFactors):
     """Sizes of an iteration, and of the layers of a model."""
 
-    batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1)
+    batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1, answers=False)
     image_size: int | None = factor(
         "integer",
         None,
@@ -27,6 +27,7 @@ class SizeFactors(RuntimeFactors):
         minimum=1,
         maximum=4096,
         absent="the model's own",
+        answers=True,
     )
     block_type: str = shaping_factor(
         "block_type",
@@ -69,9 +70,15 @@ class SizeFactors(RuntimeFactors):
         idle=idle.NO_HEADS,
         follows=("model",),
         absent="each head runs in each iteration, and has no deadline",
+        answers=False,
     )
     seq_len: int = factor(
-        "integer", 128, "tokens in a sample of a language model; in `generate`, its prompt", "tokens", minimum=2
+        "integer",
+        128,
+        "tokens in a sample of a language model; in `generate`, its prompt",
+        "tokens",
+        minimum=2,
+        answers=False,
     )
     new_tokens: int = factor(
         "integer",
@@ -79,6 +86,7 @@ class SizeFactors(RuntimeFactors):
         "tokens that each prompt is continued by; the first ends the prefill, and no token ends a sample early",
         "generating",
         minimum=2,
+        answers=False,
     )
     temperature: float = factor(
         "number",
@@ -86,4 +94,5 @@ class SizeFactors(RuntimeFactors):
         "0: the likeliest token each time (greedy); else tokens are drawn, with a seed, after logits are divided by it",
         "generating",
         minimum=0,
+        answers=False,
     )

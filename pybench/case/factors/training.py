@@ -17,7 +17,11 @@ class TrainingFactors(InputFactors):
     """How a model is trained."""
 
     gradient_checkpointing: bool = factor(
-        "boolean", False, "keep only the inputs of each block, and compute the rest again for the gradients", "blocks"
+        "boolean",
+        False,
+        "keep only the inputs of each block, and compute the rest again for the gradients",
+        "blocks",
+        answers=False,
     )
     accumulation: int = factor(
         "integer",
@@ -25,6 +29,7 @@ class TrainingFactors(InputFactors):
         "parts of the batch whose gradients are summed, one after the other, before the optimiser steps",
         "training",
         minimum=1,
+        answers=False,
     )
     optimiser: str = factor(
         "choice",
@@ -33,6 +38,7 @@ class TrainingFactors(InputFactors):
         "momentum, which has one",
         "training",
         choices=OPTIMISERS,
+        answers=False,
     )
     memory_format: str | None = factor(
         "choice",
@@ -42,6 +48,7 @@ class TrainingFactors(InputFactors):
         "layout",
         choices=MEMORY_FORMATS,
         absent="`channels-last` on a GPU, `contiguous` on a CPU",
+        answers=False,
     )
     fused_optimiser: bool | None = factor(
         "boolean",
@@ -49,6 +56,7 @@ class TrainingFactors(InputFactors):
         "one kernel for the whole optimiser; else several for each group of parameters, or on a CPU for each parameter",
         "training",
         absent="fused on a GPU",
+        answers=False,
     )
     target_top1_percent: float | None = factor(
         "number",
@@ -58,9 +66,15 @@ class TrainingFactors(InputFactors):
         minimum=0,
         maximum=100,
         absent="`fit` needs one",
+        answers=False,
     )
     epochs_max: int = factor(
-        "integer", 50, "epochs after which training ends without having reached the accuracy", "fitting", minimum=1
+        "integer",
+        50,
+        "epochs after which training ends without having reached the accuracy",
+        "fitting",
+        minimum=1,
+        answers=False,
     )
     learning_rate: float | None = factor(
         "number",
@@ -70,4 +84,5 @@ class TrainingFactors(InputFactors):
         minimum=1e-9,
         maximum=1000,
         absent="0.0003 for adamw, 0.01 for sgd",
+        answers=False,
     )

@@ -78,7 +78,7 @@ ROWS = (
         group="energy of the CPU",
         unit="J",
         better="none",
-        label="CPU energy, bounds",
+        label="Bounds of CPU energy",
         meaning="interval for the energy of the CPU packages in the energy window, from assumed bounds of their power; "
         "no measurement",
         rests_on="energy",
@@ -89,7 +89,7 @@ ROWS = (
         group="energy of the CPU",
         unit="J",
         better="none",
-        label="CPU energy/sample, bounds",
+        label="Bounds of CPU energy/sample",
         meaning="interval for the energy of the CPU packages for one sample, from assumed bounds of their power; "
         "no measurement",
         rests_on="energy",
@@ -102,7 +102,7 @@ ROWS = (
         group="energy of the CPU",
         unit="J",
         better="none",
-        label="CPU energy/token, bounds",
+        label="Bounds of CPU energy/token",
         meaning="interval for the energy of the CPU packages for one token, from assumed bounds of their power; "
         "no measurement",
         rests_on="energy",
@@ -115,7 +115,7 @@ ROWS = (
         group="energy of the CPU",
         unit="J",
         better="none",
-        label="CPU energy/input token, bounds",
+        label="Bounds of CPU energy/input token",
         meaning="interval for the energy of the CPU packages for one input token of the prefill window, from assumed "
         "bounds of their power; no measurement",
         rests_on="energy",
@@ -128,7 +128,7 @@ ROWS = (
         group="energy of the CPU",
         unit="J",
         better="none",
-        label="CPU energy/output token, bounds",
+        label="Bounds of CPU energy/output token",
         meaning="interval for the energy of the CPU packages for one output token of the decode window, from assumed "
         "bounds of their power; no measurement",
         rests_on="energy",

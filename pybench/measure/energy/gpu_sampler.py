@@ -281,8 +281,12 @@ class GpuSampler:
         seen = states["utilisation_percent"][inside & (codes == 0)] * _PERCENT
         method = "nvml-utilisation"
         if not len(seen):
-            told = f"{np.count_nonzero(codes == 0)} of {len(codes)} readings"
-            detail = f"the window is {window.duration_s:.3g} s long, and NVML answered {told} of the whole run"
+            unanswered = np.count_nonzero(inside)
+            detail = (
+                f"NVML answered none of {unanswered} readings inside the window"
+                if unanswered
+                else f"no sample period, which is up to 1 s, fits into the window of {window.duration_s:.3g} s"
+            )
             reason = Reason(ReasonCode.UTILISATION_UNREAD, detail)
             return Quantity(window=window.name, method=method, scope="board", reasons=(reason,))
         return Quantity(

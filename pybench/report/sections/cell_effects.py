@@ -54,13 +54,12 @@ def cells_table(effects: Sequence[CellsEffect]) -> Table:
 
 
 def _row(effect: CellsEffect) -> tuple[Cell, ...]:
-    left_out = "; ".join(pair.case.title() for pair in effect.left_out)
     ids = " ".join(pair.case.id for pair in effect.pairs)
     return (
         text_cell(_changed(effect)),
         Cell(
             _cells_text(effect),
-            note=f"without a ratio, and left out: {left_out}" if left_out else None,
+            note=_left_out_text([pair.case for pair in effect.left_out]),
             csv=(ids, str(len(effect.pairs))),
         ),
         Cell(effect.metric.label, csv=(effect.metric.name,)),
@@ -68,6 +67,15 @@ def _row(effect: CellsEffect) -> tuple[Cell, ...]:
         number_cell(len(effect.blocks)),
         *_spread_cells(effect.heterogeneity),
     )
+
+
+def _left_out_text(cases: Sequence[Case]) -> str | None:
+    """`31 cells, such as infer ..., have no ratio and are left out`; None where there is none."""
+    if not cases:
+        return None
+    if len(cases) == 1:
+        return f"{cases[0].title()} has no ratio and is left out"
+    return f"{len(cases)} cells, such as {cases[0].title()}, have no ratio and are left out"
 
 
 def _spread_cells(found: Heterogeneity | None) -> tuple[Cell, ...]:
@@ -113,6 +121,8 @@ def _cells_text(effect: CellsEffect) -> str:
 
 def _values_text(name: str, cases: Sequence[Case]) -> str:
     values = list(dict.fromkeys(case.value(name) for case in cases if not is_idle(name, case)))
+    if all(isinstance(value, int | float) for value in values):
+        values.sort()
     first, *others = (factor_text(name, value) for value in values)
     lead = f"{name.replace('_', ' ')} "
     return ", ".join([first, *(text.removeprefix(lead) for text in others)])

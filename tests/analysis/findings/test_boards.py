@@ -16,8 +16,8 @@ from pybench.analysis.statistics.paired import holm
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
+from pybench.report.sections.reliability.boards import boards_table
 from pybench.report.sections.reliability.doubts import doubts
-from pybench.report.sections.reliability.tables import boards_table
 from pybench.report.sentences import Sentence
 from tests.support.campaigns import CampaignBuilder
 from tests.support.environments import environment

@@ -67,7 +67,7 @@ def test_a_network_on_a_gpu_is_compared_with_the_solver_on_the_cpu(tmp_path: Pat
 
 def test_each_training_has_its_own_errors_and_the_same_solver(tmp_path: Path) -> None:
     solver = Case(workload="infer", model="c2p", runtime="solver", device="cpu")
-    networks = [NETWORK.with_factors(training_seed=seed) for seed in (0, 1)]
+    networks = [NETWORK.with_factors(checkpoint="fluid-states", training_seed=seed) for seed in (0, 1)]
     judged = [network.with_factors(workload="accuracy", batch=64) for network in networks]
     builder = CampaignBuilder(tmp_path / "c", [solver, *networks, *judged], repetitions=2)
     for block in (1, 2):

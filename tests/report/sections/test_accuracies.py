@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from pybench.case import Case
 from pybench.dataset import load
 from pybench.report.sections.findings.accuracies import accuracy_tables
 from pybench.report.sections.findings.contrast_tables import judged_tables
+from pybench.report.sections.findings.plane import draw_plane
 from tests.support.campaigns import CampaignBuilder
 
 DICE = {"fp32": (80.0, 84.0, 82.0, 90.0), "int8": (79.0, 83.5, 82.0, 88.5)}
@@ -52,3 +54,36 @@ def test_scores_are_paired_by_volume(found: Analysis) -> None:
     assert (effect.units.n, effect.units.groups, effect.units.pairs) == (4, None, None)
     (table,) = [table for table in judged_tables(found) if table.name.startswith("scores")]
     assert table.title.startswith("Scores, volume by volume")
+
+
+def test_each_row_has_the_accuracy_of_its_own_answers(tmp_path: Path) -> None:
+    """Quantised in another way it is another network, of the same precision."""
+    (table,) = accuracy_tables(judged(tmp_path, {"granularity": "tensor"}, {"granularity": "channel"}, batches=(1,)))
+    assert [row[0].text.split(", ")[1] for row in table.rows] == ["tensor", "channel"]
+    assert [row[1].number for row in table.rows] == [98.0, 97.0]
+
+
+def test_accuracies_that_differ_are_shown_as_several(tmp_path: Path) -> None:
+    analysis = judged(tmp_path, {"batch": 1}, {"batch": 8}, batches=(1, 8))
+    (table,) = accuracy_tables(analysis)
+    assert [row[1].text for row in table.rows] == ["2 accuracies: 97.0 to 98.0"] * 2
+    assert [row[1].note for row in table.rows] == ["the accuracy cases differ in batch"] * 2
+    assert table.rows[0][1].csv == ("", "97.0", "98.0", "2", "several")
+    (draw,) = draw_plane(analysis)
+    assert "A case has a point for each accuracy" in draw().caption
+
+
+def judged(folder: Path, *factors: dict[str, Any], batches: tuple[int, ...]) -> Analysis:
+    """One accuracy case of each, at 98 %, 97 % and so on, and a speed of each at these batches."""
+    made = [
+        Case(**{"workload": "accuracy", "model": "digits-cnn", "runtime": "onnxruntime", "precision": "int8"} | one)
+        for one in factors
+    ]
+    speeds = {case.with_factors(workload="infer", batch=batch): None for case in made for batch in batches}
+    builder = CampaignBuilder(folder / "c", [*speeds, *made], repetitions=2)
+    for block in (1, 2):
+        for case in speeds:
+            builder.run(case, block, {"latency_mean_ms": 10.0 + block, "model_bytes": 1.2e6})
+        for position, case in enumerate(made):
+            builder.run(case, block, {"top1_percent": 98.0 - position})
+    return analyse(load(builder.path))

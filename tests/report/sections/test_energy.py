@@ -18,9 +18,11 @@ from matplotlib.figure import Figure
 
 from pybench.analysis.findings.joules import find_joules
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import canvas, write_report
+from pybench.report.sections.energy.budgets import METHODS
 from pybench.report.sections.energy.power import draw_powers
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
@@ -58,7 +60,7 @@ def test_the_budget_has_every_part_and_by_how_much_plain_methods_are_off(tmp_pat
         "u: gain of the board": pytest.approx(2.0),
     }
     assert float(rows["Counter difference"]["share_percent"]) == pytest.approx(-10)
-    assert rows["Average power, polled"]["value"] == ""
+    assert rows["Polled average power"]["value"] == ""
     assert (rows["Profile"]["value"], rows["Driver"]["value"]) == ("measured", "580.1")
     assert float(rows["Delay of a sample"]["value"]) == pytest.approx(3.6)
 
@@ -233,3 +235,8 @@ def test_the_trace_and_the_budget_of_a_replayed_gpu_in_the_browser(replayed: Pat
         assert dict(cells)["u: state of the board"] == window["parts_j"]["board_state"]
         wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         assert browser.evaluate(wide) is True
+
+
+def test_labels_that_are_listed_have_no_commas() -> None:
+    labels = [label for label, _ in METHODS.values()] + [metric.label for metric in METRICS.values()]
+    assert not [label for label in labels if "," in label]

@@ -28,10 +28,10 @@ PARTS = {
 # Methods of other tools: name -> (label, who uses it).
 METHODS = {
     "counter-difference": ("Counter difference", "readings nearest to the edges, as in Zeus and CodeCarbon"),
-    "average-trapezoid": ("Average power, polled", "the driver's one-second mean, as in nvidia-smi"),
-    "instant-trapezoid": ("Instant power, polled", "the driver's instantaneous power"),
-    "samples-trapezoid": ("Driver's samples, plain", "the samples at their time stamps, delay and lag not removed"),
-    "counter-interpolated": ("Counter, interpolated", "readings interpolated to the edges"),
+    "average-trapezoid": ("Polled average power", "the driver's one-second mean, as in nvidia-smi"),
+    "instant-trapezoid": ("Polled instant power", "the driver's instantaneous power"),
+    "samples-trapezoid": ("Plain samples of the driver", "the samples at their time stamps, delay and lag not removed"),
+    "counter-interpolated": ("Interpolated counter", "readings interpolated to the edges"),
 }
 _OVERVIEW = ("counter-difference", "average-trapezoid", "instant-trapezoid")
 # Of the sensor's profile: name -> (label, scale, unit).

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybench.analysis import Analysis
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.units import unit_of
+from pybench.case.pairing import is_judged, join_key
 from pybench.report.canvas import WIDTH_INCH, Drawing, Picture, pick, picture, plain_log_ticks, spans_widely
 from pybench.report.labels import case_text, metric_title, varying_factors
 from pybench.report.numbers import DisplayUnit
@@ -18,64 +20,71 @@ from pybench.report.numbers import DisplayUnit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LATENCY = "latency_mean_ms"
 _NAMED_POINTS = 40  # of a figure; the names of more hide each other, and take most of its time
 
 
 def draw_plane(analysis: Analysis) -> list[Drawing]:
-    """Accuracy over latency, one panel a model; a point joins an infer case with the accuracy of its model, runtime and
-    precision."""
-    joined = speeds_with_accuracy(analysis)
-    models = dict.fromkeys(case.case.model for case, _ in joined)
+    """Accuracy over latency, one panel a model; a point joins an infer case with an accuracy of the same answers."""
+    joined = speeds_with_accuracies(analysis)
+    models = dict.fromkeys(one.speed.case.model for one in joined)
     return [
         partial(
             _draw_model_plane,
             number,
             str(model),
-            [pair for pair in joined if pair[0].case.model == model],
+            [one for one in joined if one.speed.case.model == model],
             many=len(models) > 1,
         )
         for number, model in enumerate(models, start=1)
     ]
 
 
-def speeds_with_accuracy(analysis: Analysis) -> list[tuple[CaseFinding, CaseFinding]]:
-    """Every infer case that has a latency, with the accuracy of its model, runtime and precision."""
-    accuracies = {
-        _identity(case): case
-        for case in analysis.cases
-        if case.case.workload_row.judges is not None and _estimate(case, case.case.headline)
-    }
-    speeds = [
-        case
-        for case in analysis.cases
-        if case.case.catalogue.judge_of(case.case.workload_row) is not None and _estimate(case, "latency_mean_ms")
-    ]
-    return [(case, accuracies[_identity(case)]) for case in speeds if _identity(case) in accuracies]
+@dataclass(frozen=True, slots=True)
+class JoinedSpeed:
+    """A case that has a latency, with the accuracies of the same answers: one where all of them agree."""
+
+    speed: CaseFinding
+    accuracies: tuple[CaseFinding, ...]
+
+    @property
+    def headline(self) -> str:
+        """The metric of its accuracies."""
+        return str(self.accuracies[0].case.headline)
 
 
-_Joined = Sequence[tuple[CaseFinding, CaseFinding]]  # speed, accuracy
+def speeds_with_accuracies(analysis: Analysis) -> list[JoinedSpeed]:
+    """Every infer case that has a latency and at least one accuracy of the same answers."""
+    accuracies: dict[tuple[Any, ...], dict[object, CaseFinding]] = {}
+    for case in analysis.cases:
+        if case.case.workload_row.judges is not None and (found := _estimate(case, case.case.headline)):
+            different = accuracies.setdefault(join_key(case.case), {})
+            different.setdefault((found.value, found.lower, found.upper), case)
+    speeds = [case for case in analysis.cases if is_judged(case.case) and _estimate(case, LATENCY)]
+    joined = [(case, accuracies.get(join_key(case.case), {})) for case in speeds]
+    return [JoinedSpeed(case, tuple(different.values())) for case, different in joined if different]
 
 
-def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -> Picture:
+def _draw_model_plane(number: int, model: str, joined: Sequence[JoinedSpeed], *, many: bool) -> Picture:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(WIDTH_INCH * 0.85, 3.0))
-    varying = varying_factors([speed.case for speed, _ in joined])
+    varying = varying_factors([one.speed.case for one in joined])
     are_named = len(joined) <= _NAMED_POINTS
     left = [name for name in varying if name not in ("runtime", "precision", "model")] if are_named else []
-    groups: dict[tuple[str, ...], list[tuple[CaseFinding, CaseFinding]]] = {}
-    for pair in joined:
-        groups.setdefault((str(pair[0].case.runtime), str(pair[0].case.precision)), []).append(pair)
+    groups: dict[tuple[str, ...], list[JoinedSpeed]] = {}
+    for one in joined:
+        groups.setdefault((str(one.speed.case.runtime), str(one.speed.case.precision)), []).append(one)
     for position, (group, members) in enumerate(groups.items()):
         _draw_group(axes, position, " ".join(group), members, left)
-    values = [speed.metrics["latency_mean_ms"].estimate for speed, _ in joined]
+    values = [one.speed.metrics[LATENCY].estimate for one in joined]
     numbers = [value.value for value in values if value is not None]
     axes.margins(0.14, 0.12)
     if spans_widely(numbers):
         plain_log_ticks(axes)
     axes.set_xlabel("Mean latency of an iteration (ms)")
-    accuracy = joined[0][1]
-    metric = accuracy.metrics[str(accuracy.case.headline)].metric
+    accuracy = joined[0].accuracies[0]
+    metric = accuracy.metrics[joined[0].headline].metric
     axes.set_ylabel(metric_title(metric, DisplayUnit(1.0, metric.unit)))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     title = f"Accuracy against latency: {model}" if many else "Accuracy against latency"
@@ -84,16 +93,19 @@ def _draw_model_plane(number: int, model: str, joined: _Joined, *, many: bool) -
         f"{metric.label} of {model} over mean latency; points at the {best} left are better. Horizontal bars: 95 % "
         f"intervals over repetitions. Vertical bars: 95 % intervals over {unit_of(accuracy.case)}s."
     )
+    if any(len(one.accuracies) > 1 for one in joined):
+        caption += " A case has a point for each accuracy, where these differ."
     caption += "" if are_named else f" tables/accuracy-{metric.name}.csv has all {len(joined)} points."
     return picture(f"plane-{number}", title, caption, figure)
 
 
-def _draw_group(axes: Axes, position: int, name: str, members: _Joined, left: Sequence[str]) -> None:
+def _draw_group(axes: Axes, position: int, name: str, members: Sequence[JoinedSpeed], left: Sequence[str]) -> None:
     """The points of one runtime and precision, each named by the factors in `left`; names of neighbouring groups stand
     above and below."""
     colour, marker = pick(position)
-    for index, (speed, accuracy) in enumerate(members):
-        latency, score = _estimate(speed, "latency_mean_ms"), _estimate(accuracy, accuracy.case.headline)
+    points = [(one.speed, accuracy) for one in members for accuracy in one.accuracies]
+    for index, (speed, accuracy) in enumerate(points):
+        latency, score = _estimate(speed, LATENCY), _estimate(accuracy, accuracy.case.headline)
         if latency is None or score is None:
             continue
         axes.errorbar(
@@ -124,12 +136,6 @@ def _bars(estimate: Estimate) -> list[list[float]] | None:
     if estimate.lower is None or estimate.upper is None:
         return None
     return [[max(estimate.value - estimate.lower, 0.0)], [max(estimate.upper - estimate.value, 0.0)]]
-
-
-def _identity(case: CaseFinding) -> tuple[object, ...]:
-    one = case.case
-    quantised = (one.calibration, one.calibration_images) if one.precision == "int8" else ()
-    return (one.model, one.checkpoint, one.runtime, one.precision, *quantised)
 
 
 def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:

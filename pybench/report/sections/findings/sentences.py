@@ -15,11 +15,13 @@ import polars as pl
 from pybench.analysis import Analysis
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.analysis.statistics.estimate import ONE_REPETITION
 from pybench.analysis.statistics.paired import POWER
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
 from pybench.report.numbers import display_unit, factor_above_one, format_p
+from pybench.report.reasons import because
 from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
 from pybench.report.sentences import Sentence, estimate_text, list_text
 
@@ -79,9 +81,10 @@ def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdic
         subject = f"{candidate} instead of {baseline}" + (f" ({where})" if where else "")
         if not verdict.is_measured:
             reasons = dict.fromkeys(one.why for one in verdict.judgements if one.why and one.pair is not None)
-            unmeasured.setdefault(", ".join(reasons) or "nothing to compare", []).append(subject)
+            why_none = " and ".join(map(because, reasons)) or "because there is nothing to compare"
+            unmeasured.setdefault(why_none, []).append(subject)
         elif verdict.verdict is None and (why := _why_no_effect(pair)) is not None:
-            unmeasured.setdefault(why, []).append(subject)
+            unmeasured.setdefault(because(why), []).append(subject)
         elif verdict.verdict is None:
             sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
         else:
@@ -98,8 +101,8 @@ def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdic
 def _unmeasured_text(why: str, those: Sequence[str]) -> str:
     """What has no number for one reason: each, or how many and the first. The table has all."""
     if len(those) > MOST_NAMED:
-        return f"{len(those)} comparisons, such as {those[0]}: {why}"
-    return "; ".join(f"{subject}: {why}" for subject in those)
+        return f"{len(those)} comparisons, such as {those[0]}, {why}"
+    return "; ".join(f"{subject}, {why}" for subject in those)
 
 
 def _judgement_text(judgement: Judgement) -> str:
@@ -132,10 +135,10 @@ def _effect_text(pair: PairFinding) -> str:
     lower, upper = effect.estimate.lower, effect.estimate.upper
     null = 1.0 if ratio else 0.0
     if lower is None or upper is None:
-        return f"{text}; one repetition gives no interval." + _device_text(pair)
+        return f"{text}; {ONE_REPETITION}." + _device_text(pair)
     if not lower <= null <= upper:
         better = (effect.estimate.value > null) == (found.metric.better == "higher")
-        return f"{text}: {'better' if better else 'worse'} than the baseline." + _device_text(pair)
+        return f"{text}, {'better' if better else 'worse'} than the baseline." + _device_text(pair)
     seen = (
         ""
         if effect.detectable is None or not ratio
@@ -143,7 +146,7 @@ def _effect_text(pair: PairFinding) -> str:
         f"{POWER * 100:.0f} %"
     )
     equal = f", equivalent within a factor of 1.05 (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
-    return f"{text}: no difference shown{equal}{seen}." + _device_text(pair)
+    return f"{text}, no difference shown{equal}{seen}." + _device_text(pair)
 
 
 def _device_text(pair: PairFinding) -> str:

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 from pybench.report.sections.elements import Element, Material, Pictures, Section, Sentences, Tables
+from pybench.report.sections.reliability.boards import boards_table
+from pybench.report.sections.reliability.builds import builds_table
+from pybench.report.sections.reliability.cautions import cautions_table
+from pybench.report.sections.reliability.coverage import coverage_table
 from pybench.report.sections.reliability.doubts import doubts
+from pybench.report.sections.reliability.exclusions import exclusions_table, validity_table
+from pybench.report.sections.reliability.failures import failures_table
+from pybench.report.sections.reliability.inputs import fed_table, token_table
 from pybench.report.sections.reliability.order import draw_order
-from pybench.report.sections.reliability.tables import (
-    boards_table,
-    builds_table,
-    cautions_table,
-    coverage_table,
-    exclusions_table,
-    failures_table,
-    fed_table,
-    software_table,
-    token_table,
-    validity_table,
-)
+from pybench.report.sections.reliability.software import software_table
 
 
 def build(material: Material) -> list[Element]:

@@ -9,7 +9,7 @@ from pybench.analysis import Analysis
 from pybench.analysis.comparability import describe_exclusions, describe_unstated
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
-from pybench.report.sections.reliability.tables import guard_text
+from pybench.report.sections.reliability.coverage import guard_text
 from pybench.report.sentences import Sentence, list_text
 
 

@@ -24,9 +24,9 @@ when the 95 % interval excludes "no effect". Holm's correction covers all compar
 Equivalence within ±{margin:.0%} is tested by two one-sided tests. The smallest detectable effect is the effect that the
 test would find with a probability of {power:.0%}, given the observed spread and skewness.
 
-For accuracy the unit is the image, because a deterministic model does not vary between runs. Shares have Wilson's score
-interval, and paired differences have Tango's score interval. The test is McNemar's test, which is Tango's test for a
-difference of zero.
+The unit of accuracy is what has one score: an image, a window of text, a volume or a state. It is not the repetition,
+because a deterministic model does not vary between runs. Shares have Wilson's score interval, and paired differences
+have Tango's score interval. The test is McNemar's test, which is Tango's test for a difference of zero.
 
 A criterion is accepted when the whole 95 % interval satisfies the bound. It is rejected when the whole interval
 violates the bound, and undecided otherwise. A candidate is accepted when all of its criteria are accepted.

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coverage: how many repetitions of each case have an answer, and whether their files are guarded."""
+
+from __future__ import annotations
+
+from pybench.campaign.layout import COVERING
+from pybench.dataset.coverage import STATES, Coverage
+from pybench.report.tables import Column, Table, number_cell, text_cell
+
+
+def coverage_table(coverage: Coverage) -> Table:
+    """One row a case: how many of its repetitions have an answer."""
+    occurring = [state for state in STATES if coverage.states.get(state)]
+    columns = (
+        Column("Case", ("case",)),
+        Column("Covered", ("covered", "planned"), numeric=True),
+        *(Column(state.replace("_", " ").capitalize(), (state,), numeric=True) for state in occurring),
+        Column("Reasons", ("reasons",)),
+    )
+    rows = []
+    for entry in coverage.cases:
+        share = f"{entry.covered}/{entry.planned}"
+        covered = number_cell(entry.covered, text=share, tone="good" if entry.covered == entry.planned else "bad")
+        counts = [number_cell(entry.states.get(state, 0)) for state in occurring]
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
+        rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
+    covering = ", ".join(sorted(COVERING))
+    notes = [f"{coverage.covered_text} (outcome {covering})."]
+    if coverage.orphans:
+        runs, cases = sum(coverage.orphans.values()), len(coverage.orphans)
+        notes.append(f"{runs} runs are of {cases} cases that are not in the plan; they do not count.")
+    if coverage.beyond:
+        notes.append(f"{coverage.beyond} runs are in blocks beyond the plan's repetitions; they do not count.")
+    if coverage.finished:
+        notes.append(guard_text(coverage))
+    return Table("coverage", "Coverage of the plan", columns, tuple(rows), tuple(notes))
+
+
+def guard_text(coverage: Coverage) -> str:
+    """How many finished runs are known to be as they finished, in a sentence."""
+    if coverage.unguarded:
+        return (
+            f"{coverage.unguarded} of {coverage.finished} finished runs are unguarded: an older pybench stored no "
+            "digests of their files, so a change of these files would not be noticed."
+        )
+    return (
+        f"The files of all {coverage.finished} finished runs have the digests that were stored when the run finished."
+    )
