@@ -67,9 +67,8 @@ def _walk(value: Any, kind: str) -> Iterator[tuple[str, str]]:
             yield key, kind
             if key in NAMED_BY_USERS.get(kind, ()):
                 continue
-            if kind == "summary.json" and key in ("metrics", "windows"):  # by their names
-                inner = list(inner.values())
-            yield from _walk(inner, "sensor" if key == "sensor" else kind)
+            by_name = kind == "summary.json" and key in ("metrics", "windows")
+            yield from _walk(list(inner.values()) if by_name else inner, "sensor" if key == "sensor" else kind)
 
 
 def _section(title: str) -> str:
