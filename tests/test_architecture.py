@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_the_arrows_are_those_of_the_code() -> None:
     needless = {room: sorted(wanted[room] - there[room]) for room in wanted if wanted[room] - there[room]}
     assert missing == {}, "imports that ARCHITECTURE.md does not draw"
     assert needless == {}, "arrows of ARCHITECTURE.md that no import needs"
+
+
+def test_the_contracts_of_both_halves_name_whoever_reads() -> None:
+    """A room that imports one of the reading half is forbidden to the measuring half as well."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    reading, measuring = (
+        next(one for one in contracts if one["name"].startswith(f"the {half} half"))
+        for half in ("reading", "measuring")
+    )
+    rooms = {name.removeprefix("pybench.") for name in reading["source_modules"]}
+    readers = {room for room, imports in found().items() if imports & rooms} | rooms
+    forbidden = {name.removeprefix("pybench.") for name in measuring["forbidden_modules"]}
+    assert readers - forbidden == set()
 
 
 def test_rooms_are_drawn_from_below() -> None:

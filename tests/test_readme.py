@@ -18,10 +18,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ELISION = "..."  # any number of lines
 
 
-def steps() -> list[tuple[str, list[str]]]:
+def steps(page: str = README) -> list[tuple[str, list[str]]]:
     """Every command of the console blocks with the lines that it shows."""
     found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append((line[2:], []))
@@ -42,13 +42,31 @@ def test_an_elision_stands_for_any_lines_and_nothing_else_does() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_what_the_readme_types_prints_what_it_shows(tmp_path: Path) -> None:
-    folder = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "default"}
-    environment.pop("PYTHONUNBUFFERED", None)  # it would hide a line on stderr that overtakes one on stdout
     assert len(steps()) >= 7
-    for command, shown in steps():
+    _type(steps(), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_the_pages_on_results_and_sensors_type_prints_what_they_show(tmp_path: Path) -> None:
+    results, sensor = (
+        (ROOT / "docs" / "user" / f"{name}.md").read_text(encoding="utf-8") for name in ("results", "sensor")
+    )
+    _type([("pybench init mine.yaml >/dev/null 2>&1", [])], tmp_path)
+    _type([("pybench run mine.yaml --out results/before >/dev/null 2>&1", [])], tmp_path)
+    assert len(steps(results)) >= 4
+    _type(steps(results), tmp_path)
+    _type(steps(sensor), ROOT)
+
+
+def _type(typed: list[tuple[str, list[str]]], folder: Path) -> None:
+    """Each command in a folder; it has to print what the page shows."""
+    programs = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "default"}
+    environment.pop("PYTHONUNBUFFERED", None)  # it would hide a line on stderr that overtakes one on stdout
+    for command, shown in typed:
         done = subprocess.run(
-            ["bash", "-c", f"({command}) 2>&1"], cwd=tmp_path, env=environment, capture_output=True, text=True
+            ["bash", "-c", f"({command}) 2>&1"], cwd=folder, env=environment, capture_output=True, text=True
         )
         assert re.fullmatch(_pattern(shown), done.stdout), f"{command} printed\n{done.stdout}"
 

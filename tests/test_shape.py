@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -40,6 +41,20 @@ def test_the_tree_in_the_readme_is_the_tree() -> None:
     shown = set(re.findall(r"^\| `([^`]+)` \|", readme.partition("## The tree")[2].partition("\n## ")[0], re.MULTILINE))
     there = {path.relative_to(ROOT).parts[0] + ("/" if path.parent != ROOT else "") for path in tracked()}
     assert shown == there - {".gitignore", ".clang-format", ".ci/", "uv.lock"} | {".ci/run"}
+
+
+def test_a_package_that_lists_its_modules_lists_all_of_them() -> None:
+    """A docstring that names one or two of them is no list."""
+    missing = {}
+    for path in tracked("pybench/**/__init__.py"):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        modules = {each.stem for each in path.parent.glob("[!_]*.py")} | {
+            each.parent.name for each in path.parent.glob("*/__init__.py")
+        }
+        named = {name for name in modules if re.search(rf"`{name}`|^    {name} ", text, re.MULTILINE)}
+        if len(named) > 2 and modules - named:
+            missing[str(path.parent.relative_to(ROOT))] = sorted(modules - named)
+    assert missing == {}
 
 
 def test_every_source_file_names_its_licence_first() -> None:

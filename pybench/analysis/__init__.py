@@ -3,7 +3,8 @@
 
     Analysis
     ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why
-    ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over units
+    ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over units of data
+    ├── boards       BoardEffects     each comparison on each board, where blocks ran on several
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
     ├── cell_differences  CellsDifference  accuracies over models or trainings, and what another factor does to that
@@ -22,8 +23,9 @@
     └── unknown      stored metrics that this pybench has no row of
 
 `statistics` makes estimates of plain numbers, `findings` has a module for each kind of finding, and `protocols` has
-those of papers. The repetition (a process) is the unit; iterations are nested in it. No file is opened here, nothing is
-printed.
+those of papers. `measurements` collects the values that count, `units` the scores of units of data, and
+`comparability` says which runs may be compared. The repetition (a process) is the unit; iterations are nested in it.
+No file is opened here, nothing is printed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,22 @@
 
     result = artefacts.make(recipe, inputs, files, folder)                # writes the recipe's file
 
-`checkpoint` trains, `onnx` exports, `converted` writes FP16 or BF16, `calibration` finds ranges (`samples`: what they
-are found on), `quantised` puts Q/DQ into a graph, `engine` builds with TensorRT. The result says what was made: how
-good the trained weights are, how outputs agree with FP32's.
+    request         what a maker is given
+    checkpoint      trains
+    onnx            exports
+    program         a library's model as a torch program
+    batched         a user's file with a free batch
+    shaped          a user's file with its free dimensions fixed
+    converted       writes FP16 or BF16
+    samples         what ranges are found on
+    calibration     finds ranges
+    quantised       puts Q/DQ into a graph
+    rounding        trains a model on with INT8 rounding
+    engine          builds with TensorRT
+    agreement       outputs against those of FP32
+    engine_outputs  outputs of an engine against what its graph says
+
+The result says what was made: how good the trained weights are, how outputs agree with those of FP32.
 """
 
 from __future__ import annotations

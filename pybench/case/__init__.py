@@ -14,6 +14,9 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     service_levels  the bounds of latency that are asked about
     yields      the metrics that a case can have
     contrasts   what a plan declares, read and stored
+    references  published values that it names next to its bounds
+    curves      what it draws over which factor
+    quantising  what puts int8, int4 or fp8 into a graph
     pairing     which case is compared with which
 
 Cases are compared here, not runs: estimates, intervals and verdicts are `pybench.analysis`.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from pybench.case.factors import FACTORS, USUAL, Factors, factor_named, factors_
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row
 from pybench.catalogue.code import named_code
 from pybench.catalogue.heads import ModelParts
+from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.runtimes import Runtime
@@ -264,8 +265,14 @@ def _added_rows(case: Case) -> list[Row]:
     """The rows that the case uses and that pybench itself does not have."""
     if case.catalogue is BUILT_IN:
         return []
-    names = {case.workload, case.runtime, case.model, *case.workload_row.metrics()}
-    return [row for row in case.catalogue.added() if row.name in names]
+    metrics = case.workload_row.metrics()
+    names = {case.workload, case.runtime, case.model, *metrics}
+    return [row for row in case.catalogue.added() if row.name in names or _is_evaluated(row, metrics)]
+
+
+def _is_evaluated(row: Row, metrics: Collection[str]) -> bool:
+    """Whether a row is of a metric at bounds, which no workload yields by itself but these metrics lead to."""
+    return isinstance(row, Metric) and row.is_per_bound and (row.share_of is None or row.share_of in metrics)
 
 
 @lru_cache(maxsize=64)

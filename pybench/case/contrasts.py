@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.case import Case
+from pybench.case.case import ROWS, Case, catalogue_of_rows
 from pybench.case.factors import FACTORS
 from pybench.case.references import Reference, reference_from_json
-from pybench.catalogue.criteria import CRITERIA, CriterionKind, Kind, Sense, threshold_problem
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.criteria import CriterionKind, Kind, Sense, criteria_of, threshold_problem
+from pybench.catalogue.metrics import Metric
+from pybench.catalogue.stored import row_to_json
 from pybench.errors import UsageError
 
 
@@ -21,11 +24,16 @@ class Criterion:
     one the baseline says nothing."""
 
     name: str
-    metric: str
+    row: Metric
     kind: Kind
     sense: Sense
     threshold: float
     inverse: bool = False
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.row.name
 
     def compare(self, case_value: float, baseline_value: float) -> float:
         """The number that the threshold bounds, from the metric of the case and of its baseline.
@@ -70,7 +78,9 @@ class Contrast:
         return all(_value_fits(case.factors().get(factor), wanted) for factor, wanted in (self.where or {}).items())
 
 
-def parse(declared: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> tuple[Contrast, ...]:
+def parse(
+    declared: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None, catalogue: Catalogue = BUILT_IN
+) -> tuple[Contrast, ...]:
     """The contrasts of a plan's `criteria`: one mapping or a list of them, with factor values already checked.
 
     Raises UsageError for an unknown key, criterion or factor and for a threshold that is no finite number.
@@ -78,11 +88,14 @@ def parse(declared: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> t
     if declared is None:
         return ()
     entries = [declared] if isinstance(declared, Mapping) else list(declared)
-    return tuple(_parse_contrast(entry) for entry in entries)
+    return tuple(_parse_contrast(entry, catalogue) for entry in entries)
 
 
 def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
-    """The form stored in plan.resolved.json; a criterion carries metric, kind and sense for that file's readers."""
+    """The form stored in plan.resolved.json; a criterion carries metric, kind and sense for that file's readers.
+
+    A contrast carries the rows of metrics that are not pybench's, because none of the stored cases may have them.
+    """
     return [
         {
             "name": contrast.name,
@@ -100,6 +113,7 @@ def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
                 for criterion in contrast.accept
             ],
             **({"reference": [one.as_json() for one in contrast.reference]} if contrast.reference else {}),
+            **({ROWS: rows} if (rows := _added_rows(contrast)) else {}),
         }
         for contrast in contrasts
     ]
@@ -107,16 +121,22 @@ def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
 
 def from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[Contrast, ...]:
     """The inverse of `to_json`; raises UsageError for a criterion that this version does not know."""
-    return tuple(
-        _parse_contrast(
-            {
-                **entry,
-                "accept": {one["name"]: one["threshold"] for one in entry.get("accept", ())},
-                "reference": [reference_from_json(one) for one in entry.get("reference", ())],
-            }
-        )
-        for entry in stored
-    )
+    return tuple(_stored_contrast(entry, catalogue_of_rows(entry.get(ROWS, ()))) for entry in stored)
+
+
+def _stored_contrast(entry: Mapping[str, Any], catalogue: Catalogue) -> Contrast:
+    declared = {
+        **{key: value for key, value in entry.items() if key != ROWS},
+        "accept": {one["name"]: one["threshold"] for one in entry.get("accept", ())},
+        "reference": [reference_from_json(one, catalogue) for one in entry.get("reference", ())],
+    }
+    return _parse_contrast(declared, catalogue)
+
+
+def _added_rows(contrast: Contrast) -> list[dict[str, Any]]:
+    """The rows of metrics that packages add, each once."""
+    rows = [one.row for one in contrast.accept] + [one.row for one in contrast.reference]
+    return [row_to_json(row) for row in dict.fromkeys(rows) if row.plugin is not None]
 
 
 def _written(value: Any) -> str:
@@ -126,28 +146,30 @@ def _written(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def _parse_contrast(entry: Mapping[str, Any]) -> Contrast:
+def _parse_contrast(entry: Mapping[str, Any], catalogue: Catalogue) -> Contrast:
+    kinds = criteria_of(catalogue)
     _known(entry, ("name", "baseline", "accept", "where", "reference"), "key of criteria")
     baseline, where, accept = (dict(entry.get(key) or {}) for key in ("baseline", "where", "accept"))
     if not baseline:
         raise UsageError("criteria need a baseline", hint="such as `baseline: {precision: fp32}`")
     for factors in (baseline, where):
         _known({name: value for name, value in factors.items() if "." not in name}, tuple(FACTORS), "factor")
-    _known(accept, tuple(CRITERIA), "criterion")
-    problems = [threshold_problem(CRITERIA[name], threshold) for name, threshold in accept.items()]
+    _known(accept, tuple(kinds), "criterion")
+    problems = [threshold_problem(kinds[name], threshold) for name, threshold in accept.items()]
     if any(problems):
         raise UsageError("; ".join(problem for problem in problems if problem))
     return Contrast(
         baseline=baseline,
-        accept=tuple(_criterion(CRITERIA[name], threshold) for name, threshold in accept.items()),
+        accept=tuple(_criterion(kinds[name], catalogue, threshold) for name, threshold in accept.items()),
         where={factor: tuple(value) if isinstance(value, list) else value for factor, value in where.items()},
         name=entry.get("name"),
         reference=tuple(entry.get("reference") or ()),
     )
 
 
-def _criterion(kind: CriterionKind, threshold: float) -> Criterion:
-    return Criterion(kind.name, kind.metric, kind.kind, kind.sense, float(threshold), kind.inverse)
+def _criterion(kind: CriterionKind, catalogue: Catalogue, threshold: float) -> Criterion:
+    row = catalogue.metrics[kind.metric]
+    return Criterion(kind.name, row, kind.kind, kind.sense, float(threshold), kind.inverse)
 
 
 def _known(given: Mapping[str, Any], names: Sequence[str], what: str) -> None:

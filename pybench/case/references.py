@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pybench.case import Case
-from pybench.catalogue.criteria import CRITERIA, CriterionKind
-from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.criteria import compared_of
+from pybench.catalogue.metrics import Metric
 
 ReferenceKind = Literal["ratio", "difference", "absolute"]
-
-# Names of comparisons: those of the criteria, without the sense of the bound.
-COMPARED: dict[str, CriterionKind] = {name.rpartition("_")[0]: kind for name, kind in CRITERIA.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,7 @@ class Reference:
     """One published value.
 
     name: as the plan writes it: a criterion without `_min` or `_max`, or a metric
-    metric: what was measured
+    row: the metric, at a bound of latency if it was published for one
     kind: how the value follows from the metric: a ratio or a difference to the baseline, or the metric itself
     inverse: whether the ratio is that of the baseline to the case
     value: in the unit of the metric; a ratio has none
@@ -38,7 +36,7 @@ class Reference:
     """
 
     name: str
-    metric: str
+    row: Metric
     kind: ReferenceKind
     value: float
     source: str
@@ -47,6 +45,11 @@ class Reference:
     inverse: bool = False
     over_cells: bool = False
     path: tuple[str | int, ...] = field(default=(), compare=False)
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.row.name
 
     def selects(self, case: Case) -> bool:
         """Whether the value was published for such a case."""
@@ -66,26 +69,43 @@ class Reference:
         }
 
 
-def reference_from_json(stored: Mapping[str, Any]) -> Reference:
-    """The inverse of `as_json`; raises KeyError or TypeError for what is none."""
+def reference_from_json(stored: Mapping[str, Any], catalogue: Catalogue) -> Reference:
+    """The inverse of `as_json`; raises KeyError, TypeError or UnknownNameError for what is none."""
     where = {factor: tuple(values) for factor, values in stored["where"].items()}
-    return Reference(**{**stored, "where": where})
+    others = {key: value for key, value in stored.items() if key != "metric"}
+    return Reference(**{**others, "row": catalogue.metric(stored["metric"]), "where": where})
 
 
-def meaning_of(name: str) -> tuple[str, ReferenceKind, bool]:
-    """(metric, kind, inverse) of a name. Raises KeyError for a name that is neither a comparison nor a metric."""
-    if name in COMPARED:
-        kind = COMPARED[name]
-        return kind.metric, kind.kind, kind.inverse
-    return METRICS[name].name, "absolute", False
+def reference_names(catalogue: Catalogue) -> tuple[str, ...]:
+    """Names that a published value can have: what criteria compare, and metrics."""
+    return (*compared_of(catalogue), *catalogue.metrics)
 
 
-def value_problem(name: str, value: Any) -> str | None:
+def names_at_bounds(catalogue: Catalogue) -> frozenset[str]:
+    """Those with one value for each bound of `slo_ms`: no curve says at which, and a published value has to."""
+    return frozenset(name for name in reference_names(catalogue) if meaning_of(name, catalogue)[0].is_per_bound)
+
+
+def curve_names(catalogue: Catalogue) -> tuple[str, ...]:
+    """Those that a curve can draw."""
+    at_bounds = names_at_bounds(catalogue)
+    return tuple(name for name in reference_names(catalogue) if name not in at_bounds)
+
+
+def meaning_of(name: str, catalogue: Catalogue) -> tuple[Metric, ReferenceKind, bool]:
+    """(metric, kind, inverse) of a name. Raises UnknownNameError for one that is neither a comparison nor a metric."""
+    kind = compared_of(catalogue).get(name)
+    if kind is not None:
+        return catalogue.metrics[kind.metric], kind.kind, kind.inverse
+    return catalogue.metrics[name], "absolute", False
+
+
+def value_problem(name: str, catalogue: Catalogue, value: Any) -> str | None:
     """What is wrong with a published value, or None. Ratios, times, rates, sizes and energies are above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"`value` takes a number, not {value!r}"
-    metric, kind, _ = meaning_of(name)
-    positive = kind == "ratio" or (kind == "absolute" and METRICS[metric].scale == "ratio")
+    row, kind, _ = meaning_of(name, catalogue)
+    positive = kind == "ratio" or (kind == "absolute" and row.scale == "ratio")
     if not math.isfinite(value) or (positive and value <= 0):
         return f"`value` of {name} takes a finite number{' above 0' if positive else ''}, not {value}"
     return None

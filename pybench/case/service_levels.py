@@ -15,7 +15,7 @@ from typing import Any
 from pybench.case.case import Case
 from pybench.case.contrasts import Contrast, Criterion
 from pybench.catalogue.catalogue import Catalogue
-from pybench.catalogue.metrics import METRICS, PER_BOUND, Metric
+from pybench.catalogue.metrics import Metric
 from pybench.catalogue.workloads import FactorGroup
 
 STORED = "case_slo_ms"
@@ -58,17 +58,15 @@ def at_bounds(contrast: Contrast, cases: Sequence[Case]) -> Contrast:
 
 
 def _at_bounds(criterion: Criterion, bounds: Sequence[float]) -> list[Criterion]:
-    row = METRICS.get(criterion.metric)
-    if row is None or not row.is_per_bound or not bounds:
+    row = criterion.row
+    if not row.is_per_bound or not bounds:
         return [criterion]
     levels = [row.at_bound(bound) for bound in bounds]
-    return [
-        replace(criterion, name=criterion.name + level.name.removeprefix(row.name), metric=level.name)
-        for level in levels
-    ]
+    return [replace(criterion, name=criterion.name + level.name.removeprefix(row.name), row=level) for level in levels]
 
 
 @lru_cache(maxsize=64)
 def _with_rows(catalogue: Catalogue, bounds: tuple[float, ...]) -> Catalogue:
     """Cases with equal bounds share a catalogue."""
-    return catalogue.with_rows(metric.at_bound(bound) for metric in PER_BOUND for bound in bounds)
+    per_bound = [metric for metric in catalogue.metrics.values() if metric.is_per_bound]
+    return catalogue.with_rows(metric.at_bound(bound) for metric in per_bound for bound in bounds)

@@ -45,12 +45,13 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),
         *(KERNELS if is_profiled(case) else ()),
-        *((level.name for level in rows_of(case)) if row.uses(GROUP) else ()),
         *(row.yields_lowered if _is_lowered(case) else ()),
         *(row.yields_scaled if is_scaled(case) else ()),
         *(ENQUEUE if is_replayed else ()),
         *(ALONE if is_replayed and case.arrivals == "closed" else ()),
     }
+    if row.uses(GROUP):
+        found |= {level.name for level in rows_of(case) if level.share_of is None or level.share_of in found}
     return frozenset(found if case.idle_window_s > 0 else found.difference(ABOVE_IDLE))
 
 

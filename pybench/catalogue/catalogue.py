@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.metrics import AT, METRICS, Metric
 from pybench.catalogue.models import MODELS, Model
 from pybench.catalogue.rows import Rows
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
@@ -60,6 +60,16 @@ class Catalogue:
     def judge_of(self, workload: Workload) -> Workload | None:
         """The workload that judges the outputs of this one; None: there is none."""
         return next((other for other in self.workloads.values() if other.judges == workload.name), None)
+
+    def metric(self, name: str) -> Metric:
+        """The row of a metric, or that of a metric at a bound: `slo_attainment_ratio@50ms`.
+
+        Raises UnknownNameError for another name.
+        """
+        base, _, bound = name.partition(AT)
+        if name in self.metrics or not bound or base not in self.metrics:
+            return self.metrics[name]
+        return self.metrics[base].at_bound(float(bound.removesuffix("ms")))
 
     def _tables(self) -> tuple[Rows[Any], ...]:
         return self.workloads, self.runtimes, self.models, self.metrics

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed list of criteria that a plan may set: which metric each bounds, how it is compared, in which sense."""
+"""The criteria that a plan may set: which metric each bounds, how it is compared, in which sense.
+
+Those of pybench's own metrics are a closed list. A metric that a package adds has one criterion, which follows from its
+row: `NAME_ratio_min` where more is better, `NAME_ratio_max` where less is, `NAME_delta_...` where differences count.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.metrics import Metric
 
 Kind = Literal["ratio", "difference", "absolute"]
 Sense = Literal["min", "max"]
@@ -310,6 +318,39 @@ _LIST = (
 )
 
 CRITERIA: dict[str, CriterionKind] = {kind.name: kind for kind in _LIST}
+
+
+def criteria_of(catalogue: Catalogue) -> Mapping[str, CriterionKind]:
+    """`CRITERIA`, then the criterion of each metric that a package adds."""
+    if catalogue is BUILT_IN:
+        return CRITERIA
+    added = [_criterion_of(row) for row in catalogue.metrics.values() if _is_judged(row)]
+    return CRITERIA | {kind.name: kind for kind in added if compared_name(kind.name) not in catalogue.metrics}
+
+
+def compared_of(catalogue: Catalogue) -> Mapping[str, CriterionKind]:
+    """Name -> criterion of what is compared, whatever the bound: `speedup` of `speedup_min`."""
+    return {compared_name(name): kind for name, kind in criteria_of(catalogue).items()}
+
+
+def compared_name(criterion: str) -> str:
+    """The name of a criterion without its sense."""
+    return criterion.rpartition("_")[0]
+
+
+def _is_judged(row: Metric) -> bool:
+    """Whether a metric of a package has a criterion. The rows at bounds follow from their metric."""
+    return row.plugin is not None and row.better != "none" and row.bound_ms is None and not row.is_interval
+
+
+def _criterion_of(row: Metric) -> CriterionKind:
+    sense: Sense = "min" if row.better == "higher" else "max"
+    if row.scale == "ratio":
+        meaning = f"{row.meaning}, divided by that of the baseline"
+        return CriterionKind(f"{row.name}_ratio_{sense}", row.name, "ratio", sense, meaning)
+    return CriterionKind(
+        f"{row.name}_delta_{sense}", row.name, "difference", sense, f"{row.meaning}, minus that of the baseline"
+    )
 
 
 def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row, kind_of
+from pybench.catalogue.criteria import compared_of
 from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
@@ -160,6 +161,9 @@ def _refuse_foreign_code(point: EntryPoint, rows: tuple[Row, ...]) -> None:
 def _refuse_unknown(point: EntryPoint, rows: tuple[Row, ...]) -> None:
     """Data sets are pybench's own. What a row needs is a package that Python can import."""
     for row in rows:
+        if isinstance(row, Metric) and row.is_per_bound and row.unit != "1" and row.share_of is None:
+            what = f"adds the metric {row.name}, a rate at bounds of latency that no rate is named for"
+            raise _refusal(point, what, "name the metric of the whole rate as its `share_of`", rows)
         for name in ("trained_on", "judged_on"):
             data_set = getattr(row, name, None)
             if data_set is not None and data_set not in DATA_SETS:
@@ -174,6 +178,9 @@ def _refuse_unknown(point: EntryPoint, rows: tuple[Row, ...]) -> None:
 def _refuse_taken(point: EntryPoint, rows: tuple[Row, ...], catalogue: Catalogue) -> None:
     seen: set[tuple[type[Row], str]] = set()
     for row in rows:
+        if isinstance(row, Metric) and row.name in compared_of(BUILT_IN):
+            what = f"adds the metric {row.name}, which is what a criterion of pybench compares"
+            raise _refusal(point, what, f"rename its row, as in {point.name}_{row.name}", rows)
         taken = _table(row, catalogue).get(row.name)
         if taken is None and (type(row), row.name) not in seen:
             seen.add((type(row), row.name))
@@ -218,7 +225,7 @@ def _table(row: Row, catalogue: Catalogue) -> dict[str, Row]:
 
 
 def _refusal(point: EntryPoint, what: str, hint: str, rows: Iterable[Row] = ()) -> PluginError:
-    """`rows`: what the package would add, where that is known. A plan names no metrics."""
+    """`rows`: what the package would add, where that is known. Cases name no metrics."""
     called = point.dist.name if point.dist is not None else point.value
     return PluginError(
         called,

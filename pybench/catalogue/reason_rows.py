@@ -77,6 +77,11 @@ class Reason:
         names = iter(self.names)
         return WORD.sub(lambda _: next(names), self.code)
 
+    @property
+    def words(self) -> str:
+        """What happened, for people: the facts, or what the code means."""
+        return self.detail or self.code.meaning
+
     def __str__(self) -> str:
         """The stored form of a reason of a value, `code: detail`."""
         return f"{self.stored_code}: {self.detail}" if self.detail else self.stored_code

@@ -46,6 +46,7 @@ from pybench.cli import (
     submit,
     validate,
 )
+from pybench.cli.groups import write_commands
 from pybench.cli.interrupts import noted_interrupts
 from pybench.cli.show import say
 from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PlanError, PybenchError
@@ -122,11 +123,9 @@ class _Group(typer.core.TyperGroup):
             raise typer.Abort from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Every command with its whole summary, by group. Click alone would list them in one column and cut them."""
+        """Every command by group. Click alone would list them in one column."""
         for title, modules in GROUPS.items():
-            commands = [self.commands[_name_of(module)] for module in modules]
-            with formatter.section(title):
-                formatter.write_dl([(each.name, each.get_short_help_str(limit=formatter.width)) for each in commands])
+            write_commands(formatter, title, [self.commands[_name_of(module)] for module in modules])
 
 
 def _name_of(module: ModuleType) -> str:

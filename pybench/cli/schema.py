@@ -8,11 +8,10 @@ from pybench.cli.show import say
 
 def schema() -> None:
     """Print the JSON Schema of plans, for editors."""
-    from pybench.case.factors import factors_of
     from pybench.catalogue.installed import installed
     from pybench.plan.schema import plan_schema_text
 
     found = installed()
     for error in found.refused:
         say(f"warning: {error}")
-    print(plan_schema_text(factors_of(found.catalogue)), end="")
+    print(plan_schema_text(found.catalogue), end="")

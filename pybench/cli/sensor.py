@@ -9,6 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pybench.catalogue.reasons import reason_from_text
+from pybench.cli.groups import WholeSummaries
 from pybench.cli.options import JsonOption
 from pybench.cli.sensor_table import describe_profile
 from pybench.cli.show import print_json, say
@@ -30,6 +31,7 @@ Device = Annotated[Optional[str], typer.Option(metavar="UUID|INDEX", help="GPU, 
 
 def register(app: typer.Typer) -> None:
     sensor = typer.Typer(
+        cls=WholeSummaries,
         invoke_without_command=True,
         help="Measure the power sensor of this machine's GPUs.",
         rich_markup_mode=None,
@@ -60,9 +62,10 @@ def measure(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how a GPU's power readings lag behind its power, about a minute each, and store it for every campaign.
+    """Measure how a GPU's power readings lag behind its power.
 
-    The GPU should be idle: pybench switches a load of its own on and off. Nothing on it is set.
+    It takes about a minute for each GPU, and every campaign on it uses the stored result. The GPU should be idle:
+    pybench switches a load of its own on and off. Nothing on it is set.
     """
     measured = []
     for board in chosen_boards(device):
@@ -164,4 +167,4 @@ def _line(number: int, window: dict[str, Any]) -> str:
     numbers += [None if window[name] is None else 2 * window[name] for name in ("u_within_j", "u_absolute_j")]
     energy, within, absolute = ("-" if value is None else f"{value:.5g}" for value in numbers)
     mark = " " if window["valid"] else "!"
-    return f"{number:>6}{mark} {begin_s:>12.6f}  {length_s:>9.4f}  {energy:>11}  {within:>9}  {absolute:>10}  {codes}"
+    return f"{number:>6}{mark} {begin_s:>12.6f}  {length_s:>9.4f}  {energy:>11}  {within:>9}  {absolute:>10}  {codes}".rstrip()

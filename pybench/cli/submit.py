@@ -112,7 +112,7 @@ def submit(
         as_json,
     )
     if isinstance(found, KubernetesSite):
-        _write_for_kubernetes(request, found)
+        _write_for_kubernetes(request, found, is_tried=dry_run)
     elif dry_run:
         _write_for_slurm(request, found)
     else:
@@ -205,7 +205,8 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
         say("submit them in this order, each with --dependency=afterany:JOB for the jobs before it")
 
 
-def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
+def _write_for_kubernetes(request: _Request, site: KubernetesSite, *, is_tried: bool) -> None:
+    """The YAML of a submission. `is_tried`: into the folder that the next dry run replaces; no number is taken."""
     from pybench.cluster import submission
     from pybench.cluster.kubernetes import job_name, job_yaml
 
@@ -217,12 +218,15 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite) -> None:
         if wanted:
             number = submission.next_number(request.campaign)
             text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
-            folder = request.campaign.submission(number).absolute()
+            submitted, tried = request.campaign.submission(number), request.campaign.cluster / submission.DRY_RUN
+            folder = (tried if is_tried else submitted).absolute()
             script = submission.Script("job.yaml", submission.SHARDS, text)
+            if is_tried:
+                shutil.rmtree(folder, ignore_errors=True)
             submission.write_scripts(folder, [script], request.site_text)
             paths = [folder / script.name]
     _print_written(request, wanted, count, paths)
-    if wanted and not request.as_json:
+    if wanted and not request.as_json and not is_tried:
         where = f"{request.campaign.path} has to be {site.pod.directory} in the pods"
         say(f"next: kubectl apply -f {paths[0]}; {where}")
 

@@ -23,7 +23,6 @@ from pybench.catalogue.metrics import Metric
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import CorruptError
 
-THROUGHPUT = "throughput_samples_per_s"
 # The two columns that latency is between, the first that a file has: arrival and end, else the GPU's events, else the
 # host's (`Times.latency_ns` of the measuring half).
 _ENDS = (("due_ns", "end_ns"), ("gpu_begin_ns", "gpu_end_ns"), ("begin_ns", "end_ns"))
@@ -40,8 +39,7 @@ def evaluate(
     if not rows:
         return {}
     latency_ns, method = read_latencies(directory.file(ITERATIONS))
-    throughput = None if THROUGHPUT not in metrics else metrics[THROUGHPUT].get("value")
-    return {row.name: _at_bound(row, latency_ns, throughput, method) for row in rows}
+    return {row.name: _at_bound(row, latency_ns, metrics, method) for row in rows}
 
 
 def read_latencies(file: Path) -> tuple[NDArray[np.int64], str]:
@@ -58,17 +56,18 @@ def read_latencies(file: Path) -> tuple[NDArray[np.int64], str]:
     return latency_ns, "response time" if begin == "due_ns" else "latency of an iteration"
 
 
-def _at_bound(row: Metric, latency_ns: NDArray[np.int64], throughput: float | None, method: str) -> dict[str, Any]:
-    """One metric at one bound. The rate of samples that keep the bound is their share of the rate of all samples."""
+def _at_bound(
+    row: Metric, latency_ns: NDArray[np.int64], metrics: Mapping[str, Mapping[str, Any]], method: str
+) -> dict[str, Any]:
+    """One metric at one bound. The rate of what keeps the bound is its share of the rate of all."""
     bound_ns = round((row.bound_ms or 0.0) * 1e6)
     share = float(np.count_nonzero(latency_ns <= bound_ns)) / len(latency_ns)
-    is_share = row.unit == "1"
-    missing = not is_share and throughput is None
+    rate = 1.0 if row.share_of is None else metrics.get(row.share_of, {}).get("value")
     return {
-        "value": share if is_share else None if throughput is None else share * throughput,
+        "value": None if rate is None else share * rate,
         "unit": row.unit,
         "window": "timing",
         "samples": len(latency_ns),
         "method": method,
-        "reason": str(Reason(ReasonCode.NOTHING_COUNTED, f"the run has no {THROUGHPUT}")) if missing else None,
+        "reason": str(Reason(ReasonCode.NOTHING_COUNTED, f"the run has no {row.share_of}")) if rate is None else None,
     }

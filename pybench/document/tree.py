@@ -20,6 +20,7 @@ from typing import cast
 from ruamel.yaml import YAML
 from ruamel.yaml import events as yaml_events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.parser import ParserError
 from ruamel.yaml.reader import ReaderError
 
 from pybench.errors import MalformedError, PlanError, Problem
@@ -221,6 +222,8 @@ def _syntax_problem(error: Exception, text: str, override: str | None) -> Proble
     if isinstance(error, MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         what = ", ".join(str(part) for part in (error.context, error.problem) if part) or "malformed"
+        if isinstance(error, ParserError) and str(error.problem or error.context).startswith(_EXPECTED_END):
+            what = _AFTER_THE_END
         if mark and error.context_mark and error.context_mark.line != mark.line and override is None:
             what += f"; it began on line {error.context_mark.line + 1}"
         line, column, index = (mark.line + 1, mark.column + 1, mark.index) if mark else (None, None, -1)
@@ -238,7 +241,13 @@ def _syntax_problem(error: Exception, text: str, override: str | None) -> Proble
     return place.problem(f"not YAML: {what}", hint)
 
 
+_EXPECTED_END = "expected '<document start>'"
+_AFTER_THE_END = "text after the end of a value"
+
+
 def _syntax_hint(what: str, text: str, index: int, override: str | None) -> str | None:
+    if what.startswith(_AFTER_THE_END):
+        return "every line is `key: value`, or belongs to the line above it and is indented"
     if index >= len(text.rstrip()) and override is None:
         return "the file ends too early: check that it is complete"
     if "mapping values are not allowed" in what:

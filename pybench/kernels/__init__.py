@@ -5,6 +5,7 @@
     engine_layers   the layers of a TensorRT engine, read from its inspector's JSON
     engine          the profile of such an engine
     executed        which nodes of an ONNX file each node of onnxruntime's optimised graph came from
+    launches        profiles of the kernels that a call launched, and of operators of torch
     operators       the profile of a run that onnxruntime recorded
 
 Workers write profiles and the report reads them, so this room imports neither half. Runs nothing.

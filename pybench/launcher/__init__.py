@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How workers are started: as processes of this machine, or in containers of one image. Nothing is printed.
 
-`launch` is what the rest of pybench sees: start a worker, wait for it, end it. `here` starts plain processes, and
+`launch` is what the rest of pybench sees: start a worker, wait for it, end it. `local` starts plain processes, and
 `container` starts containers. A container's command line is from `engines`, its image was looked into by `images`, and
 its GPUs are named by `gpus`.
 """

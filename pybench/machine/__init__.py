@@ -3,7 +3,7 @@
 
 `machine` has the object that a campaign asks. It is made of these:
 
-- `facts`: the asking
+- `facts`: what a worker finds here, by `asking` it
 - `support`: whether a case can run here
 - `estimate`: how long a campaign may take before anything has run
 - `sensor`: a GPU's power sensor, measured

@@ -11,6 +11,7 @@ from pybench.catalogue.catalogue import kind_of
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.packages import PACKAGES, Package
 from pybench.catalogue.plugins import Plugin
+from pybench.catalogue.reasons import reason_from_text
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError
 from pybench.machine import profiles
@@ -134,9 +135,16 @@ def _gpu_energy(facts: Facts) -> Finding:
     return Finding(
         "GPU energy",
         "no",
-        fact.get("why", "NVML finds no GPU"),
+        why_no_gpu(fact),
         _NVML,
     )
+
+
+def why_no_gpu(fact: Mapping[str, Any]) -> str:
+    """Why NVML shows no GPU, in words. `fact`: what a worker found of GPUs."""
+    if fact.get("reason"):
+        return reason_from_text(fact["reason"]).words
+    return str(fact.get("why", "NVML finds no GPU"))
 
 
 def _boards(facts: Facts) -> list[Finding]:

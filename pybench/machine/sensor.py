@@ -14,6 +14,7 @@ from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError, UsageError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import ask_worker
+from pybench.machine.diagnosis import why_no_gpu
 from pybench.machine.facts import ask
 from pybench.machine.profiles import Profile
 
@@ -37,9 +38,8 @@ def boards(launcher: Launcher = LOCAL) -> list[Board]:
     """The GPUs of this machine in NVML's order. Raises UnsupportedError (`no_gpu`) where there is none."""
     fact = ask(("gpu",), launcher)["gpu"]
     if not fact["available"] or not fact["devices"]:
-        why = fact.get("why") or fact.get("reason") or "NVML finds no GPU"
         raise UnsupportedError(
-            f"there is no GPU whose sensor could be measured: {why}",
+            f"there is no GPU whose sensor could be measured: {why_no_gpu(fact)}",
             code=Cause.NO_GPU,
             hint="it needs an NVIDIA GPU and its driver (libnvidia-ml.so.1); a container must be given them",
         )

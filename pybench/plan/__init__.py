@@ -90,7 +90,7 @@ def load_plan(
     document = read_document(path)
     known = factors_of(catalogue)
     root, override_problems = apply_overrides(document.root, overrides, str(path), known)
-    shaped = read_shape(root, known)
+    shaped = read_shape(root, catalogue)
     problems = [*document.problems, *override_problems, *shaped.problems]
     files = UserFiles(path.parent, known)
     made = _Cases(usual=0)
@@ -238,13 +238,13 @@ def _compared(
 ) -> tuple[tuple[Contrast, ...], list[Problem]]:
     """What a plan compares, and what is wrong with that. An override may take away what the plan refers to."""
     root = builder.root
-    contrasts = contrasts_of(plan)
+    contrasts = contrasts_of(plan, builder.catalogue)
     if is_overridden:
         contrasts = with_matched_references(contrasts, cases)
     problems = [
         *check_contrasts(contrasts, cases, root, builder.catalogue),
         *check_protocols(plan.protocol, contrasts, cases, root),
-        *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root)),
+        *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root, builder.catalogue)),
     ]
     return contrasts, problems
 

@@ -10,10 +10,11 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import LEAST_VALUES, PlannedCurve
 from pybench.case.pairing import Pair, pairs
-from pybench.case.references import COMPARED, Reference, meaning_of
+from pybench.case.references import Reference, meaning_of
 from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.criteria import compared_of
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
@@ -23,7 +24,7 @@ from pybench.plan.shape import PlanShape
 _BASELINE_HINT = "such as `criteria: {baseline: {precision: fp32}}`"
 
 
-def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
+def contrasts_of(plan: PlanShape, catalogue: Catalogue = BUILT_IN) -> tuple[Contrast, ...]:
     """What a plan compares."""
     return contrasts.parse(
         [
@@ -35,7 +36,8 @@ def contrasts_of(plan: PlanShape) -> tuple[Contrast, ...]:
                 "reference": entry.reference,
             }
             for entry in plan.criteria
-        ]
+        ],
+        catalogue,
     )
 
 
@@ -88,7 +90,11 @@ def check_protocols(
 
 
 def check_curves(
-    curves: Sequence[PlannedCurve], contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node
+    curves: Sequence[PlannedCurve],
+    contrasts: Sequence[Contrast],
+    cases: Sequence[Case],
+    root: Node,
+    catalogue: Catalogue = BUILT_IN,
 ) -> list[Problem]:
     """A curve that has no line: its factor has one value, or nothing that it draws is measured or compared."""
     problems = []
@@ -99,12 +105,12 @@ def check_curves(
         if len(values) < LEAST_VALUES:
             what = f"a curve over {curve.over} needs at least {LEAST_VALUES} values of it"
             problems.append(over.problem(what, f"give `{curve.over}` more values in `matrix`"))
-        elif curve.metric in COMPARED and not contrasts:
+        elif curve.metric in compared_of(catalogue) and not contrasts:
             what = f"{curve.metric} compares with a baseline, and the plan has no `criteria`"
             problems.append(metric.problem(what, _BASELINE_HINT))
-        elif curve.metric is not None and (measured := meaning_of(curve.metric)[0]) not in yielded:
+        elif curve.metric is not None and (measured := meaning_of(curve.metric, catalogue)[0].name) not in yielded:
             needs = "" if measured == curve.metric else f"{curve.metric} needs {measured}: "
-            problems.append(metric.problem(f"{needs}no case yields {measured}", _who_yields(measured)))
+            problems.append(metric.problem(f"{needs}no case yields {measured}", _who_yields(measured, catalogue)))
     return problems
 
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pybench.case.references import COMPARED
-from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
 
 PLAN_KEYS = {
@@ -48,9 +46,4 @@ CURVE_KEYS = {
     "over": "the numeric factor of the horizontal axis",
     "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
 }
-# Names with one value for each bound of `slo_ms`: no curve says at which bound, and a published value has to.
-AT_BOUNDS = frozenset(name for name, metric in METRICS.items() if metric.is_per_bound)
-AT_BOUNDS |= {name for name, kind in COMPARED.items() if kind.metric in AT_BOUNDS}
-REFERENCE_NAMES = (*COMPARED, *METRICS)
-CURVE_NAMES = tuple(name for name in REFERENCE_NAMES if name not in AT_BOUNDS)
 MEANINGS = ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -11,12 +11,11 @@ import json
 from collections.abc import Iterable, Mapping
 
 from pybench.case.factor import Factor
-from pybench.case.factors import FACTORS
-from pybench.case.references import COMPARED
+from pybench.case.factors import factors_of
+from pybench.case.references import curve_names, reference_names
 from pybench.case.repetitions import MOST_REPETITIONS
-from pybench.catalogue.catalogue import BUILT_IN
-from pybench.catalogue.criteria import CRITERIA
-from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.criteria import CriterionKind, compared_of, criteria_of
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
 from pybench.document.keys import described
@@ -30,13 +29,16 @@ Schema = Mapping[str, Json]
 # Keys and values that an installed package may add: an editor must not mark a good plan as wrong.
 _OPTION = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$"
 _ADDED: Schema = {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]*$"}
+_ADDED_CRITERION = r"^[a-z][a-z0-9_]*_(ratio|delta)_(min|max)$"
+_ADDED_REFERENCE = r"^(?!where$)[a-z][a-z0-9_]*$"
 _REPETITIONS: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_REPETITIONS}
 _BOUND_MS: Schema = {"type": "number", "exclusiveMinimum": 0}
 _SIZE: Schema = {"type": "integer", "minimum": 1}  # of a dimension
 
 
-def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
-    """The schema as data. `factors`: those that a plan may set."""
+def plan_schema(catalogue: Catalogue = BUILT_IN) -> Schema:
+    """The schema as data. `catalogue`: the rows that a plan may name."""
+    factors = factors_of(catalogue)
     settable = {**factors, **PSEUDO_FACTORS}
     definitions = {
         **{f"{name}_value": {"anyOf": _alternatives(factor)} for name, factor in settable.items()},
@@ -49,11 +51,19 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
             "minProperties": 1,
         },
         "Data": _mapping("Another way to write these factors.", _lists(factors[name] for name in shape.DATA)),
-        "Accept": _mapping("Bounds on comparisons.", {name: _threshold(name) for name in CRITERIA}),
-        "Curve": _mapping("A figure over a numeric factor.", _curve(factors), ("over", "metric")),
+        "Accept": {
+            **_mapping(
+                "Bounds on comparisons.", {name: _threshold(kind) for name, kind in criteria_of(catalogue).items()}
+            ),
+            "patternProperties": {_ADDED_CRITERION: {"type": "number"}},
+        },
+        "Curve": _mapping("A figure over a numeric factor.", _curve(catalogue), ("over", "metric")),
         "Reference": _mapping("One published value.", _reference_keys(), ("value", "source")),
         "Published": _blocks("Reference"),
-        "References": _mapping("Published values, by the name of what was compared, or of a metric.", _references()),
+        "References": {
+            **_mapping("Published values, by the name of what was compared, or of a metric.", _references(catalogue)),
+            "patternProperties": {_ADDED_REFERENCE: _reference("Published")},
+        },
         "Entry": _of_factors("One product of factors: each key a factor with a value or a list.", _entry(settable)),
         "Contrast": _mapping("Which cases are compared with which, and the bounds.", _contrast(), ("baseline",)),
     }
@@ -65,9 +75,9 @@ def plan_schema(factors: Mapping[str, Factor] = FACTORS) -> Schema:
     }
 
 
-def plan_schema_text(factors: Mapping[str, Factor] = FACTORS) -> str:
+def plan_schema_text(catalogue: Catalogue = BUILT_IN) -> str:
     """The schema as it is printed; the committed one is of pybench's own rows alone."""
-    return json.dumps(plan_schema(factors), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(plan_schema(catalogue), indent=2, ensure_ascii=False) + "\n"
 
 
 def said(factor: Factor) -> str:
@@ -122,17 +132,19 @@ def _contrast() -> dict[str, Schema]:
     return _described(types, keys.CRITERIA_KEYS)
 
 
-def _curve(factors: Mapping[str, Factor]) -> dict[str, Schema]:
-    numeric = [name for name, factor in factors.items() if factor.kind in ("integer", "number")]
-    types: dict[str, Schema] = {"over": {"enum": numeric}, "metric": {"enum": list(keys.CURVE_NAMES)}}
+def _curve(catalogue: Catalogue) -> dict[str, Schema]:
+    numeric = [name for name, factor in factors_of(catalogue).items() if factor.kind in ("integer", "number")]
+    drawn = {"anyOf": [{"enum": list(curve_names(catalogue))}, _ADDED]}
+    types: dict[str, Schema] = {"over": {"enum": numeric}, "metric": drawn}
     return _described(types, keys.CURVE_KEYS)
 
 
-def _references() -> dict[str, Schema]:
-    meanings = {name: kind.meaning for name, kind in COMPARED.items()} | {
-        name: f"{metric.meaning} ({metric.unit})" for name, metric in METRICS.items()
+def _references(catalogue: Catalogue) -> dict[str, Schema]:
+    meanings = {name: kind.meaning for name, kind in compared_of(catalogue).items()} | {
+        name: f"{metric.meaning} ({metric.unit})" for name, metric in catalogue.metrics.items()
     }
-    values = {name: {"description": meanings[name], **_reference("Published")} for name in keys.REFERENCE_NAMES}
+    names = reference_names(catalogue)
+    values = {name: {"description": meanings[name], **_reference("Published")} for name in names}
     return {"where": {"description": keys.REFERENCE_KEYS["where"], **_or_null("Selection")}, **values}
 
 
@@ -193,8 +205,7 @@ def _one_or_many(one: Schema) -> Schema:
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
-def _threshold(name: str) -> Schema:
-    kind = CRITERIA[name]
+def _threshold(kind: CriterionKind) -> Schema:
     least = {} if kind.kind == "difference" else {"exclusiveMinimum": 0}
     most = {"maximum": 1} if kind.is_share else {}
     return {"description": kind.meaning, "type": "number", **least, **most}

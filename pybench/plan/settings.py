@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from pybench.case.references import curve_names, names_at_bounds
 from pybench.case.repetitions import MOST_REPETITIONS
+from pybench.catalogue.catalogue import Catalogue
 from pybench.document import Plain
 from pybench.document.keys import described
-from pybench.plan.keys import AT_BOUNDS, CURVE_NAMES
 from pybench.plan.values import ValueProblem, nearest
 
 SCHEMA_VERSION = 1  # of plans; a case and a run directory have versions of their own
@@ -68,10 +69,11 @@ def check_truth(value: Plain) -> bool:
     raise ValueProblem(f"`over_cells` takes true or false; not {described(value)}")
 
 
-def check_drawable(value: Plain) -> str | None:
-    if isinstance(value, str) and value in CURVE_NAMES:
+def check_drawable(catalogue: Catalogue, value: Plain) -> str | None:
+    names = curve_names(catalogue)
+    if isinstance(value, str) and value in names:
         return value
     what = f"`metric` takes a metric, or a criterion without `_min` or `_max`; not {described(value)}"
-    if value in AT_BOUNDS:
+    if value in names_at_bounds(catalogue):
         raise ValueProblem(what, _ONE_A_BOUND)
-    raise ValueProblem(what, nearest(value, CURVE_NAMES) or "docs/metrics.md lists all metrics")
+    raise ValueProblem(what, nearest(value, names) or "docs/metrics.md lists all metrics")

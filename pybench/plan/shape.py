@@ -18,24 +18,23 @@ from typing import TypeVar
 
 from pybench.case.curves import PlannedCurve
 from pybench.case.factor import Factor
-from pybench.case.factors import FACTORS
-from pybench.case.references import Reference, meaning_of, value_problem
-from pybench.catalogue.criteria import CRITERIA, threshold_problem
-from pybench.catalogue.metrics import METRICS
+from pybench.case.factors import factors_of
+from pybench.case.references import Reference, meaning_of, reference_names, value_problem
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.criteria import criteria_of, threshold_problem
+from pybench.catalogue.metrics import Metric
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
 from pybench.document import Node, Plain
 from pybench.document.keys import described
 from pybench.errors import Problem
 from pybench.plan.keys import (
-    AT_BOUNDS,
     CRITERIA_KEYS,
     CURVE_KEYS,
     ENTRY_KEYS,
     MEANINGS,
     PLAN_KEYS,
     REFERENCE_KEYS,
-    REFERENCE_NAMES,
 )
 from pybench.plan.settings import (
     LARGEST_SEED,
@@ -114,9 +113,10 @@ class Shaped:
     problems: tuple[Problem, ...]
 
 
-def read_shape(root: Node, factors: Mapping[str, Factor] = FACTORS) -> Shaped:
-    """The plan in a tree and everything in it that does not fit. `factors`: those that a plan may set."""
-    reader = _Reader(factors, {**factors, **PSEUDO_FACTORS})
+def read_shape(root: Node, catalogue: Catalogue = BUILT_IN) -> Shaped:
+    """The plan in a tree and everything in it that does not fit. `catalogue`: the rows that a plan may name."""
+    factors = factors_of(catalogue)
+    reader = _Reader(catalogue, factors, {**factors, **PSEUDO_FACTORS})
     plan = reader.plan(root)
     return Shaped(plan, frozenset(reader.damaged), tuple(reader.problems))
 
@@ -125,6 +125,7 @@ def read_shape(root: Node, factors: Mapping[str, Factor] = FACTORS) -> Shaped:
 class _Reader:
     """Reads mappings and keeps what was wrong. `settable`: the factors, and other units to write them in."""
 
+    catalogue: Catalogue
     factors: Mapping[str, Factor]
     settable: Mapping[str, Factor]
     problems: list[Problem] = field(default_factory=list)
@@ -212,10 +213,11 @@ class _Reader:
             self._say(keys["baseline"], "`baseline` names no factor", "as in {precision: fp32}")
         baseline = self._singles(keys.get("baseline"), "`baseline`", self.factors, may_be_null=False)
         where = self._lists(keys.get("where"), "`where`", self.factors)
-        bounds = self._optional(keys.get("accept"), "`accept`", CRITERIA)
+        kinds = criteria_of(self.catalogue)
+        bounds = self._optional(keys.get("accept"), "`accept`", kinds)
         accept = {
-            each: self._checked(bounds, each, check_number(partial(threshold_problem, CRITERIA[each])), None)
-            for each in CRITERIA
+            each: self._checked(bounds, each, check_number(partial(threshold_problem, kinds[each])), None)
+            for each in kinds
             if each in bounds
         }
         return CriteriaEntry(
@@ -228,9 +230,9 @@ class _Reader:
 
     def _references(self, node: Node | None) -> tuple[Reference, ...]:
         """Published values: mappings from a name to one value or several, with a `where` of their own or in common."""
-        found = []
+        found, names = [], (*reference_names(self.catalogue), "where")
         for block, mapping in enumerate(self._blocks(node)):
-            keys = self._mapping(mapping, "`reference`", (*REFERENCE_NAMES, "where"), of_list=True) or {}
+            keys = self._mapping(mapping, "`reference`", names, of_list=True) or {}
             common = self._lists(keys.pop("where", None), "`where`", self.factors)
             for name, values in keys.items():
                 for index, item in enumerate(self._blocks(values)):
@@ -241,18 +243,18 @@ class _Reader:
         keys = self._mapping(node, f"`{name}`", REFERENCE_KEYS, required=("value", "source"), of_list=True)
         if keys is None or "value" not in keys or "source" not in keys:
             return None
-        value = self._checked(keys, "value", check_number(partial(value_problem, name)), None)
+        value = self._checked(keys, "value", check_number(partial(value_problem, name, self.catalogue)), None)
         source = self._checked(keys, "source", lambda given: check_text("source", given), None)
         if source is None or value is None:
             return None
-        metric, kind, inverse = meaning_of(name)
-        metric = self._at_bound(name, metric, node, keys.get("slo_ms"))
+        row, kind, inverse = meaning_of(name, self.catalogue)
+        row = self._at_bound(name, row, node, keys.get("slo_ms"))
         over_cells = self._checked(keys, "over_cells", check_truth, False)
         if over_cells and kind != "ratio":
             self._say(keys["over_cells"], f"`over_cells` is for ratios, and {name} is none", "remove the key")
         return Reference(
             name=name,
-            metric=metric,
+            row=row,
             kind=kind,
             inverse=inverse,
             value=value,
@@ -263,19 +265,19 @@ class _Reader:
             path=path,
         )
 
-    def _at_bound(self, name: str, metric: str, node: Node, bound: Node | None) -> str:
+    def _at_bound(self, name: str, row: Metric, node: Node, bound: Node | None) -> Metric:
         """The metric at the bound that a value was published for, where the metric has a value for each bound."""
-        if name not in AT_BOUNDS:
+        if not row.is_per_bound:
             if bound is not None:
                 self._say(bound, f"`slo_ms` has no meaning for {name}", "remove the key")
-            return metric
+            return row
         if bound is None:
             self._say(node, f"`{name}` needs the bound that it was published for", "add the key, as in `slo_ms: 50`")
-            return metric
+            return row
         bounds: tuple[float, ...] = self._checked({"slo_ms": bound}, "slo_ms", bounds_ms, ())
         if len(bounds) > 1:
             self._say(bound, f"`{name}` was published for one bound, not {len(bounds)}", "write a value for each bound")
-        return METRICS[metric].at_bound(bounds[0]).name if bounds else metric
+        return row.at_bound(bounds[0]) if bounds else row
 
     def _curve(self, node: Node) -> PlannedCurve | None:
         keys = self._mapping(node, "`curves`", CURVE_KEYS, required=("over", "metric"), of_list=True)
@@ -283,7 +285,7 @@ class _Reader:
             return None
         numeric = tuple(name for name, factor in self.factors.items() if factor.kind in ("integer", "number"))
         over = self._names(keys["over"], "over", numeric, many=False)
-        metric = self._checked(keys, "metric", check_drawable, None)
+        metric = self._checked(keys, "metric", partial(check_drawable, self.catalogue), None)
         return PlannedCurve(over[0], metric) if over and metric else None
 
     def _mapping(

@@ -6,7 +6,9 @@ Into a graph:
 - `network`: a graph that is being rewritten
 - `conversion`: to FP16 and BF16
 - `calibration` finds ranges, `placement` says where Q/DQ nodes stand, `scales` how large they are, `qdq` writes them
-- `int8`: onnxruntime's quantiser; `modelopt`: NVIDIA's, in an environment of its own
+- `int8` and `weight_only`: quantisers of onnxruntime, of all values or of weights alone
+- `modelopt`: NVIDIA's quantiser; `modelopt_process` runs it in an environment of its own
+- `pooling` writes MaxPool in other operators, `sensitivity` leaves out Q/DQ node by node
 - `fake_quantisation` trains torch models with rounding
 
 Of a graph: `execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.

@@ -10,6 +10,8 @@
 opens a path, `stream` is what each gives, `tensors` brings it to a device. The paths are `python_bpe` (readable), `hf`
 (Hugging Face tokenizers), `rust` (this project's, in process), `go_rust` and `synthetic` (`none`). `go_rust` is the
 object of `rust`, called by the Go orchestrator in a process of its own. Each is imported when asked for.
+`program` finds and starts that process, `orchestrator` reads its counters, and `ring` its batches from shared memory.
+`vocabulary` is the file of a tokenizer, and `unicode_classes` the characters of its splitting rule.
 """
 
 from pybench.preprocess.batches import open_batches, open_ragged

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From joules a token to the energy of a query and of a fleet.
 
-`scenario` reads what is assumed, `measured` takes what a campaign has measured, `simulate` draws both.
+`scenario` reads what is assumed, `measured` takes what a campaign has measured, `simulate` draws both
+from `distributions`.
 """
 
 from pybench.projection.measured import resolve

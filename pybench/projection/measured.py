@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pybench.analysis.statistics.estimate import Estimate
+from pybench.case import catalogue_of
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import METRICS, Metric
+from pybench.catalogue.catalogue import BUILT_IN, Catalogue
+from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 from pybench.errors import ScenarioError, UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
@@ -42,7 +44,8 @@ def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distr
     """
     assumed = scenario.inputs
     asked = {name: each.measured for name, each in assumed.items() if each.measured is not None}
-    _refuse_two_parts(asked, scenario.file)
+    known = BUILT_IN if dataset is None else catalogue_of(dataset.cases.values())
+    _refuse_two_parts(asked, scenario.file, known)
     given = {name: each.distribution for name, each in assumed.items() if each.distribution is not None}
     return given | (_measured(asked, dataset, scenario.file) if asked else {})
 
@@ -112,9 +115,9 @@ def _why_none(finding: CaseFinding, metric: Metric) -> str:
     return "not measured"
 
 
-def _refuse_two_parts(asked: Mapping[str, Measured], file: str) -> None:
+def _refuse_two_parts(asked: Mapping[str, Measured], file: str, known: Catalogue) -> None:
     """A metric without a row is refused when its case is known."""
-    parts = {name: part_of(METRICS[one.metric]) for name, one in asked.items() if one.metric in METRICS}
+    parts = {name: part_of(known.metrics[one.metric]) for name, one in asked.items() if one.metric in known.metrics}
     told = [f"{name} is of {part}" for name, part in parts.items() if part is not None]
     if len(set(filter(None, parts.values()))) > 1:
         place = asked[list(parts)[-1]].place

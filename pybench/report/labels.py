@@ -10,7 +10,7 @@ from pybench.case.contrasts import Criterion
 from pybench.case.factors import FACTORS, factor_named, factor_names, is_idle
 from pybench.case.pairing import Pair
 from pybench.case.references import Reference
-from pybench.catalogue.metrics import Metric, metric_named
+from pybench.catalogue.metrics import Metric
 from pybench.report.numbers import DisplayUnit, format_plain
 
 
@@ -21,7 +21,7 @@ def metric_title(metric: Metric, unit: DisplayUnit) -> str:
 
 def criterion_label(criterion: Criterion | Reference) -> str:
     """The number that is bounded or was published: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
-    return comparison_label(metric_named(criterion.metric), criterion.kind, inverse=criterion.inverse)
+    return comparison_label(criterion.row, criterion.kind, inverse=criterion.inverse)
 
 
 def comparison_label(metric: Metric, kind: str, *, inverse: bool) -> str:

@@ -52,7 +52,7 @@ def devices() -> list[dict[str, Any]]:
         (code,) = driver.cuInit(0)
     except RuntimeError as error:  # cuda-python's loader
         raise UnsupportedError(
-            f"there is no CUDA driver here: {error}", code=Cause.NO_CUDA_DRIVER, hint="install NVIDIA's driver"
+            "the CUDA driver (libcuda.so.1) cannot be loaded", code=Cause.NO_CUDA_DRIVER, hint="install NVIDIA's driver"
         ) from error
     if code == driver.CUresult.CUDA_ERROR_NO_DEVICE:
         return []

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+import pybench.analysis
 from pybench.analysis import Analysis, analyse
 from pybench.analysis.findings.comparison import compare
 from pybench.analysis.findings.contrasts import PairEffect
@@ -420,3 +423,8 @@ def test_totals_of_windows_are_not_compared(tmp_path: Path) -> None:
     effects = analyse(load(builder.path)).contrasts[0].pairs[0].effects
     assert "gpu_energy_per_sample_j" in effects
     assert "gpu_energy_j" not in effects
+
+
+def test_the_tree_of_findings_has_each_of_them() -> None:
+    drawn = re.findall(r"[├└]── (\w+) ", str(pybench.analysis.__doc__))
+    assert set(drawn) == {one.name for one in fields(Analysis)} - {"name"}

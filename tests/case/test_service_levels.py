@@ -9,7 +9,8 @@ from pybench.case import Case, case_to_json
 from pybench.case.contrasts import parse
 from pybench.case.service_levels import at_bounds, bounds_of, from_json, to_json, with_bounds
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import METRICS, metric_named
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.metrics import METRICS
 from pybench.errors import UsageError
 
 INFER = Case(workload="infer", model="mlp", runtime="torch")
@@ -50,10 +51,10 @@ def test_a_case_yields_each_metric_once_for_each_bound() -> None:
 
 
 def test_a_row_of_a_bound_is_found_by_its_name() -> None:
-    row = metric_named("goodput_samples_per_s@2.5ms")
+    row = BUILT_IN.metric("goodput_samples_per_s@2.5ms")
     assert row == BOUNDED.catalogue.metrics["goodput_samples_per_s@2.5ms"]
     assert (row.bound_ms, row.label, row.unit, row.better) == (2.5, "Goodput at 2.5 ms", "1/s", "higher")
-    assert metric_named("latency_mean_ms") is METRICS["latency_mean_ms"]
+    assert BUILT_IN.metric("latency_mean_ms") is METRICS["latency_mean_ms"]
 
 
 def test_a_criterion_of_such_a_metric_is_judged_at_each_bound() -> None:

@@ -110,6 +110,18 @@ def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site)
         (MODEL % "mlp", "rows:ROWS", "adds the model mlp, which pybench has", "rename its row, as in acme_x-mlp"),
         (OPTION % "depth", "rows:ROWS", "adds the option depth, whose name does not begin", "as in acme_x.depth"),
         (OPTION % "acme_y.depth", "rows:ROWS", "adds the option acme_y.depth, whose name", "as in acme_x.depth"),
+        (
+            METRIC.replace("m_ms", "speedup"),
+            "rows:ROWS",
+            "adds the metric speedup, which is what a criterion of pybench compares",
+            "rename its row, as in acme_x_speedup",
+        ),
+        (
+            METRIC.replace("rests_on", "is_per_bound=True, rests_on"),
+            "rows:ROWS",
+            "adds the metric m_ms, a rate at bounds of latency that no rate is named for",
+            "name the metric of the whole rate as its `share_of`",
+        ),
         (WORKLOAD, "rows:ROWS", "adds the workload echo, which yields echoes_per_s", "add a Metric row"),
     ],
 )

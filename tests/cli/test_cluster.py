@@ -94,6 +94,18 @@ def test_kubernetes_gets_yaml_to_apply(plan: Path, capsys: pytest.CaptureFixture
     assert "completions: 3" in path.read_text()
 
 
+def test_a_dry_run_for_kubernetes_takes_no_number(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("site.yaml").write_text(example_site("kubernetes"))
+    cluster = Path("results/trial/cluster").absolute()
+    for _ in range(2):
+        assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run"]) == 0
+        printed = capsys.readouterr()
+        assert printed.out == f"{cluster / 'dry-run' / 'job.yaml'}\n"
+        assert printed.err.endswith("3 of 3 shards, nothing submitted\n")
+    assert main(["submit", str(plan), "--site", "site.yaml"]) == 0
+    assert capsys.readouterr().out == f"{cluster / 'submission-01' / 'job.yaml'}\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

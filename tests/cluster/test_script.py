@@ -150,13 +150,14 @@ def test_a_task_that_is_asked_to_checkpoint_is_queued_again_under_its_own_name(t
     assert "12_2: asked to checkpoint" in out
 
 
+@pytest.mark.timeout(90)  # of itself it lasts 100 s
 def test_a_run_that_takes_too_long_is_stopped_in_time(tmp_path: Path) -> None:
     task = Task(tmp_path, DEAF.format(tmp_path / "said"))
     assert "insist_after_s=2 " in (tmp_path / "task").read_text(), "two thirds of checkpoint_s"
     began = time.monotonic()
     code, _ = task.signalled(task.start(), signal.SIGUSR1)
     assert code == 75
-    assert 2 <= time.monotonic() - began < 90, "of itself it lasts 100 s"
+    assert time.monotonic() - began >= 2
     assert task.lines()[-1] == "scontrol requeue 12_2"
 
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 begin = time.monotonic()
 subprocess.run([sys.executable, "-c", "import time; time.sleep(0.3)"], timeout=60, check=True)
 time.sleep(0.1)
-assert 0.4 <= time.monotonic() - begin < 50
+assert time.monotonic() - begin >= 0.4
 print(datetime.now(UTC).isoformat())
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -290,16 +289,15 @@ def test_a_truncated_resolved_plan_is_corrupt(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(100)
 def test_a_thousand_runs_are_read_and_analysed_in_seconds(tmp_path: Path) -> None:
     """The size of the larger paper's campaign: 1,018 runs. Measured: 0.4 s and 1 s; the bound leaves room for a busy
     machine."""
     from pybench.analysis import analyse
 
     builder = build_typical(tmp_path / "c", repetitions=85)
-    start = time.monotonic()
     dataset = load(builder.path)
     analyse(dataset)
-    assert time.monotonic() - start < 100
     assert dataset.runs.height == 1020
     assert len(list(builder.path.rglob(COMPLETE))) == 1020
     assert dataset.frame.filter(pl.col("metric") == "latency_mean_ms")["value"].null_count() == 0

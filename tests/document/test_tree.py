@@ -83,6 +83,7 @@ def test_all_duplicate_keys_are_named_with_both_places() -> None:
         ("a: [1,\n  2", "2:4", "check that it is complete"),
         ("a: 'text\n", "2:1", "it began on line 1"),
         ("a: b: c\n", "1:5", "quote text"),
+        ("text\n# heading\nmore text\n", "3:1", "text after the end of a value (every line is `key: value`"),
         ("a: *nothing\n", "1:4", "names no anchor"),
         ("a: &a [1, *a]\n", "1:11", "names no anchor"),
         ("a: 1\n---\nb: 2\n", "3:1", "second document"),

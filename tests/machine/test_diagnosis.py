@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pybench.errors import UnsupportedError
-from pybench.machine import EVERYTHING, diagnose
+from pybench.machine import EVERYTHING, ask, diagnose
 from pybench.machine.diagnosis import Finding
 from pybench.measure import module_energy_source
 from tests.measure.fake_hwmon import Module
@@ -27,6 +28,20 @@ def test_each_capability_that_is_missing_has_a_hint() -> None:
     missing = [one for one in findings_of(power_rails=_no_rails(Path("/nowhere"))).values() if one.status == "no"]
     assert len(missing) > 10
     assert [one.what for one in missing if not one.hint] == []
+
+
+@pytest.mark.process
+def test_what_is_missing_is_said_in_words_and_not_in_codes() -> None:
+    gpu = {
+        "available": True,
+        "driver": None,
+        "devices": [],
+        "reason": "nvml_unavailable: libnvidia-ml.so.1: no such file",
+    }
+    assert findings_of(gpu=gpu)["GPU energy"].detail == "libnvidia-ml.so.1: no such file"
+    for finding in diagnose(ask(EVERYTHING)):
+        assert not re.match(r"[a-z]+(_[a-z]+)+: ", finding.detail), finding
+        assert not re.search(r"\.; |\. [A-Z]", finding.detail), finding
 
 
 def test_rails_of_no_module_are_told_apart_from_those_inside_the_sum(tmp_path: Path) -> None:

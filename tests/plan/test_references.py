@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from pybench.case.contrasts import from_json
-from pybench.case.references import COMPARED, Reference
+from pybench.case.references import Reference
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.criteria import compared_of
 from pybench.catalogue.metrics import METRICS
 from pybench.plan import Plan, resolve
 
@@ -24,7 +26,7 @@ def declared(reference: str) -> str:
 
 
 def test_a_name_of_a_comparison_is_no_name_of_a_metric() -> None:
-    assert COMPARED.keys().isdisjoint(METRICS)
+    assert compared_of(BUILT_IN).keys().isdisjoint(METRICS)
 
 
 def test_values_are_read_with_their_cases(load: Load) -> None:
@@ -34,7 +36,7 @@ def test_values_are_read_with_their_cases(load: Load) -> None:
         f"latency_mean_ms: {{value: 2, {SOURCE}, where: {{batch: [1, 8]}}}}}}"
     )
     (contrast,) = load(text).contrasts
-    common = {"metric": "latency_mean_ms", "source": "A paper, table 2"}
+    common = {"row": METRICS["latency_mean_ms"], "source": "A paper, table 2"}
     assert contrast.reference == (
         Reference(
             name="speedup", kind="ratio", value=5.0, inverse=True, device="RTX 5090", where={"batch": (8,)}, **common

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.yields import metrics_of
+from pybench.catalogue.catalogue import BUILT_IN
+from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.workloads import WORKLOADS
 from pybench.dataset import Dataset, load
 from pybench.errors import ScenarioError, UsageError
 from pybench.measure.quantity import Quantity
@@ -137,6 +141,20 @@ def test_joules_of_two_parts_of_a_node_are_one_error(tmp_path: Path) -> None:
     text = text.replace('{uniform: [1, 3], source: "a paper, table 2"}', other)
     with pytest.raises(UsageError, match=r"input_token_j is of the GPUs, and energy.output_token_j is of the CPU"):
         resolve(read_scenario(written(tmp_path, text)), campaign(tmp_path))
+
+
+def test_joules_of_a_package_are_of_a_part_as_well(tmp_path: Path) -> None:
+    """Of its rows, too, both are told before a case is looked for."""
+    own = replace(METRICS["cpu_energy_per_token_j"], name="acme_per_token_j")
+    row = replace(WORKLOADS["infer"], yields=(*WORKLOADS["infer"].yields, own.name))
+    case = replace(decoder(), catalogue=BUILT_IN.with_rows([own, row]))
+    builder = CampaignBuilder(tmp_path / "campaign", [case], repetitions=1)
+    builder.run(case, 1, {METRIC: 2.0, own.name: 3.0})
+    one, other = (f"{{measured: {{case: x, metric: {name}}}" for name in (METRIC, own.name))
+    text = SCENARIO.replace("input_token_j: 0.1", f"input_token_j: {one}}}")
+    text = text.replace('{uniform: [1, 3], source: "a paper, table 2"', other)
+    with pytest.raises(UsageError, match=r"input_token_j is of the GPUs, and energy.output_token_j is of the CPU"):
+        resolve(read_scenario(written(tmp_path, text)), load(builder.path))
 
 
 def test_the_ready_scenario_asks_for_what_its_plan_measures(tmp_path: Path) -> None:

@@ -122,13 +122,12 @@ def test_a_runner_killed_while_it_made_the_directory_leaves_one_that_can_be_cont
         assert runner.open_for_running(where, content, "") == ([], [])
 
 
+@pytest.mark.timeout(150)
 def test_a_run_that_takes_too_long_is_a_timeout_and_is_repeated_only_when_asked(
     campaign: CampaignDirectory, run: Run
 ) -> None:
     case = noop_cases(1, idle_s=200)[0]
-    began = time.monotonic()
     tally, _ = run(plan_content([case], 1), timeout_s=1.5)
-    assert time.monotonic() - began < 100
     assert dict(tally.outcomes) == {"timeout": 1}
     assert not tally.is_success
     _, listener = run(plan_content([case], 1), timeout_s=1.5)

@@ -141,7 +141,7 @@ def test_a_window_has_its_iterations_its_length_or_its_arrivals(opened: Opens, c
     assert len(replayer.replay(0)) == 0
     long = replayer.replay(1, 0.05)
     assert len(long) > 100
-    assert 0.049 < (long.end_ns[-1] - long.begin_ns[0]) * 1e-9 < 2  # it counts from a moment before the first begin
+    assert (long.end_ns[-1] - long.begin_ns[0]) * 1e-9 > 0.049  # it counts from a moment before the first begin
     paced = replayer.replay(20, arrivals=measure.fixed(400.0))
     assert paced.due_ns is not None
     np.testing.assert_allclose(np.diff(paced.due_ns), 2_500_000, atol=1)

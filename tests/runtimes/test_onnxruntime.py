@@ -40,7 +40,7 @@ def test_a_users_file_states_its_inputs_and_runs(tmp_path: Path) -> None:
     assert session.labels["providers"] == ["CPUExecutionProvider"]
     assert session.labels["partitions"] == {"CPUExecutionProvider": 2}
     assert session.compile_s is not None
-    assert 0 < session.compile_s < 30
+    assert session.compile_s > 0
     assert session.model_bytes == (tmp_path / "mine.onnx").stat().st_size
 
 

@@ -64,6 +64,6 @@ def test_a_run_is_done_and_stored_by_the_rows_of_its_case(tmp_path: Path) -> Non
     report = json.loads(done.stdout)
     assert report["outcome"] == "ok"
     assert report["parts_s"].pop("python_start") == 1.500000002
-    assert all(0 < seconds < 120 for seconds in report["parts_s"].values())
+    assert all(seconds > 0 for seconds in report["parts_s"].values())
     stored = json.loads((tmp_path / SUMMARY).read_text())["metrics"]["acme_echoes_per_s"]
     assert (stored["value"], stored["unit"], stored["window"]) == (3.0, "1/s", "timing")

@@ -15,11 +15,12 @@ from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.contrasts import ContrastFinding, PairEffect
 from pybench.analysis.findings.crossings import Crossing, CurveLine, CurvePoint, find_crossings
 from pybench.analysis.statistics.estimate import Estimate
-from pybench.case import Case
+from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import LEAST_VALUES, PlannedCurve
 from pybench.case.factors import factor_named, is_idle
-from pybench.case.references import COMPARED
+from pybench.catalogue.catalogue import Catalogue
+from pybench.catalogue.criteria import compared_of
 from pybench.catalogue.metrics import Metric
 
 _NAMING = frozenset({"build", "fixed_batch"})  # numbers that tell cases apart, and measure nothing
@@ -111,7 +112,8 @@ def _of_ratios(wanted: PlannedCurve, contrasts: Sequence[ContrastFinding]) -> li
     for contrast in contrasts:
         if wanted.over in contrast.contrast.baseline:
             continue
-        for metric, inverse in _ratios(wanted, contrast.contrast):
+        catalogue = catalogue_of(pair.pair.case for pair in contrast.pairs)
+        for metric, inverse in _ratios(wanted, contrast.contrast, catalogue):
             by_workload: dict[str, dict[tuple[Any, ...], list[CurvePoint]]] = {}
             for pair in contrast.pairs:
                 effect, at = pair.effects.get(metric), _place(pair.pair.case, wanted.over)
@@ -128,11 +130,11 @@ def _of_ratios(wanted: PlannedCurve, contrasts: Sequence[ContrastFinding]) -> li
     return found
 
 
-def _ratios(wanted: PlannedCurve, contrast: Contrast) -> list[tuple[str, bool]]:
+def _ratios(wanted: PlannedCurve, contrast: Contrast, catalogue: Catalogue) -> list[tuple[str, bool]]:
     """(metric, inverse) of what a curve shows of a comparison: the named ratio, or every ratio that is judged."""
     if wanted.metric is None:
         return [(one.metric, one.inverse) for one in contrast.accept if one.kind == "ratio"]
-    kind = COMPARED.get(wanted.metric)
+    kind = compared_of(catalogue).get(wanted.metric)
     return [] if kind is None or kind.kind != "ratio" else [(kind.metric, kind.inverse)]
 
 

@@ -22,7 +22,6 @@ from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.references import Reference
-from pybench.catalogue.metrics import metric_named
 from pybench.dataset import Dataset
 
 _MAKERS = frozenset({"nvidia", "geforce", "amd", "intel", "gpu"})  # words of a device that sources leave out
@@ -121,7 +120,7 @@ def _over_cells(
     reference: Reference, contrast: Contrast, members: Sequence[PairFinding], measurements: Measurements
 ) -> ReferenceFinding:
     cases = tuple(member.pair.case for member in members)
-    effect = mean_over(metric_named(reference.metric), contrast, members, measurements)
+    effect = mean_over(reference.row, contrast, members, measurements)
     if effect is None or effect.mean is None:
         why = TOO_FEW_CELLS if effect is None else effect.why_none
         return ReferenceFinding(contrast, reference, cases, None, None, Relation.NOT_COMPARABLE, why)
@@ -148,7 +147,7 @@ def _absolute(reference: Reference, contrast: Contrast, case: CaseFinding, datas
 
 def _other_device(reference: Reference, models: frozenset[str]) -> str | None:
     """What speaks against one device for both; an accuracy depends on no device."""
-    if reference.device is None or metric_named(reference.metric).rests_on == "accuracy":
+    if reference.device is None or reference.row.rests_on == "accuracy":
         return None
     wanted = _words(reference.device)
     if models and all(wanted <= _words(model) for model in models):

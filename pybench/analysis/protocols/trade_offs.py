@@ -24,7 +24,6 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast, Criterion
 from pybench.case.pairing import Pair, joined, pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.metrics import metric_named
 from pybench.catalogue.protocols import Protocol
 
 SPEED = (
@@ -193,9 +192,9 @@ def _alone(case: Case, cases: Sequence[Case]) -> Pair | None:
 
 def _bounds(protocol: Protocol, contrast: Contrast) -> tuple[tuple[Criterion, bool], ...]:
     """(criterion, whether it is the protocol's own): the plan's bounds, and the protocol's where the plan has none."""
-    set_by_plan = {criterion.name: criterion.threshold for criterion in contrast.accept}
-    declared = {"baseline": dict(contrast.baseline), "accept": {**protocol.accept, **set_by_plan}}
-    return tuple((one, one.name not in set_by_plan) for one in contrasts.parse(declared)[0].accept)
+    (declared,) = contrasts.parse({"baseline": dict(contrast.baseline), "accept": protocol.accept})
+    bounds = {one.name: (one, True) for one in declared.accept}
+    return tuple((bounds | {one.name: (one, False) for one in contrast.accept}).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,9 @@ class _Scales:
         cell = self.measurements.cell(case.id, metric)
         if not cell.values:
             return Figure(None, self.measurements.why_empty(case.id, metric))
-        estimate = self.units.share(case.id, metric_named(metric)) or student_mean(Sample.of(cell.values.values()))
+        estimate = self.units.share(case.id, case.catalogue.metric(metric)) or student_mean(
+            Sample.of(cell.values.values())
+        )
         return Figure(estimate, None, tuple(sorted(cell.windows)), tuple(sorted(cell.methods)))
 
     def least_accurate(self, accuracies: Sequence[Pair], bounds: Sequence[tuple[Criterion, bool]]) -> Pair | None:
@@ -260,7 +261,7 @@ class _Scales:
         if pair is None:
             return Figure(None, _NO_ACCURACY)
         if pair not in self.comparability or not self.comparability[pair].excluded:
-            by_unit = self.units.compare(pair.case.id, pair.baseline.id, metric_named(metric))
+            by_unit = self.units.compare(pair.case.id, pair.baseline.id, pair.case.catalogue.metric(metric))
             if by_unit is not None:
                 return Figure(by_unit.estimate, None)
         return self._ratio(pair, metric, lambda case, baseline: case - baseline)

@@ -21,7 +21,7 @@ from pybench.catalogue.metrics import (
 from pybench.catalogue.metrics.metric import AT, GPU, Amount, Metric
 from pybench.catalogue.rows import Rows
 
-__all__ = ["GPU", "METRICS", "PER_BOUND", "TOTALS", "Amount", "Metric", "metric_named"]
+__all__ = ["AT", "GPU", "METRICS", "TOTALS", "Amount", "Metric"]
 
 _ROWS: tuple[Metric, ...] = (
     *timing.ROWS,
@@ -38,12 +38,3 @@ _ROWS: tuple[Metric, ...] = (
 METRICS = Rows("metric", _ROWS)
 TOTALS = frozenset(metric.of for metric in _ROWS if metric.of is not None)
 """Metrics of a whole window, whose work differs from case to case: what they are divided by compares cases."""
-PER_BOUND = tuple(metric for metric in _ROWS if metric.is_per_bound)
-
-
-def metric_named(name: str) -> Metric:
-    """One of pybench's own rows, or that of a bound. Raises UnknownNameError for another name."""
-    base, _, bound = name.partition(AT)
-    if not bound or base not in METRICS:
-        return METRICS[name]
-    return METRICS[base].at_bound(float(bound.removesuffix("ms")))

@@ -59,6 +59,8 @@ class Metric:
     is_per_bound: not stored but evaluated from stored iterations, once for each bound of `slo_ms`; the rows of
         `at_bound` then stand for it
     bound_ms: the bound that it is evaluated at
+    share_of: of a metric at bounds, the rate that the share of iterations within the bound is taken of; None: it is
+        that share itself
     plugin: the package that adds it; None: pybench
     """
 
@@ -81,6 +83,7 @@ class Metric:
     score_column: str | None = None
     is_per_bound: bool = False
     bound_ms: float | None = None
+    share_of: str | None = None
     plugin: Plugin | None = None
 
     def at_bound(self, bound_ms: float) -> Metric:

@@ -109,6 +109,7 @@ ROWS = (
         "throughput_samples_per_s is about",
         rests_on="timing",
         is_per_bound=True,
+        share_of="throughput_samples_per_s",
     ),
     Metric(
         name="ttft_ms",

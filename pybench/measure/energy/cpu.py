@@ -122,7 +122,7 @@ def cpu_energy_source(root: Path = Path("/")) -> dict[str, Any]:
     if energy.virtualised and energy.domains:
         raise UnsupportedError(f"RAPL is made up by {energy.virtualised}", code=Cause.NO_CPU_ENERGY)
     if not energy.domains:
-        raise UnsupportedError("; ".join(map(str, energy.reasons)), code=Cause.NO_CPU_ENERGY)
+        raise UnsupportedError("; ".join(reason.words for reason in energy.reasons), code=Cause.NO_CPU_ENERGY)
     names = [domain.name for domain in energy.domains]
     return {"source": f"RAPL by {energy.domains[0].source}: {', '.join(names)}", "domains": names}
 

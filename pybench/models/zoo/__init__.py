@@ -3,7 +3,9 @@
 
     feeds         what a model is fed with, as a file that is made of it carries it
     build         a module by its name, its weights, and what it is fed with
-    timm, torchvision, transformers   one module for each library: names, inputs, and how a model is built
+    timm          names and inputs of this library's models, and how one is built
+    torchvision   the same of this library
+    transformers  the same of this library
     weights       a user's tensors in a model
     program       a module as a torch program in a file, and back
     offline       no library may reach the network

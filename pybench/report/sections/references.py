@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pybench.analysis.findings.references import ReferenceFinding, Relation
-from pybench.catalogue.metrics import metric_named
 from pybench.report.labels import case_text, criterion_label, metric_title, varying_factors
 from pybench.report.numbers import display_unit
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
@@ -64,7 +63,7 @@ def references_table(findings: Sequence[ReferenceFinding]) -> Table:
 
 def _row(found: ReferenceFinding, factors: Sequence[str]) -> tuple[Cell, ...]:
     reference = found.reference
-    metric = metric_named(reference.metric)
+    metric = reference.row
     absolute, signed = reference.kind == "absolute", reference.kind == "difference"
     unit = display_unit(metric.unit, [reference.value]) if absolute else UNITY
     published = f"{reference.value / unit.scale:{'+' if signed else ''}.6g}".replace("-", "−")

@@ -4,6 +4,7 @@
 - `library`: the vendor's module, found at import, and what differs between its majors
 - `building`: an ONNX file into an engine
 - `session`: an engine into something that runs
+- `parts`: engines of a model's parts, one for each head
 - `inspection`: what an engine says of its layers, and how long each takes
 
 Precision is in the ONNX file, save for TF32, which is a flag of the build.

@@ -13,6 +13,7 @@ from pybench.analysis.findings.references import Relation, relate
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
 from pybench.case.references import Reference, meaning_of
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.dataset import load
 from tests.support.campaigns import ENVIRONMENT_CONTENT, CampaignBuilder
 
@@ -23,8 +24,8 @@ RTX = {"gpu": {"name": "NVIDIA GeForce RTX 5090"}}
 
 
 def published(name: str, value: float, **more: Any) -> Reference:
-    metric, kind, inverse = meaning_of(name)
-    return Reference(name=name, metric=metric, kind=kind, inverse=inverse, value=value, source=SOURCE, **more)
+    row, kind, inverse = meaning_of(name, BUILT_IN)
+    return Reference(name=name, row=row, kind=kind, inverse=inverse, value=value, source=SOURCE, **more)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_container_is_detected_by_its_runtimes_mark(machine: Machine) -> None:
 
 
 def test_the_source_is_named_or_its_absence_explained(machine: Machine) -> None:
-    with pytest.raises(UnsupportedError, match="powercap_absent"):
+    with pytest.raises(UnsupportedError, match=r"^the kernel has no perf device .*; no RAPL zone in "):
         cpu_energy_source(machine.root)
 
 

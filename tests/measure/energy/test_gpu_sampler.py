@@ -124,13 +124,12 @@ def test_the_slow_counter_call_does_not_delay_the_other_channels(replay_library:
     assert max(np.searchsorted(polls_s, calls["return_s"]) - np.searchsorted(polls_s, calls["call_s"])) >= 5
 
 
+@pytest.mark.timeout(20)
 def test_stopping_does_not_wait_for_the_next_tick(replayed_gpu: str) -> None:
     gpu = opened(replayed_gpu, interval_s=30.0)
     gpu.start()
     time.sleep(0.05)
-    begin = time.monotonic()
     gpu.stop()
-    assert time.monotonic() - begin < 20
 
 
 def test_the_counter_is_read_when_asked(replayed_gpu: str) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -360,6 +359,7 @@ def test_short_and_long_windows_at_the_end_of_a_day_are_as_exact_as_at_its_begin
         assert late.parts[name] == pytest.approx(part, rel=0.02, abs=1e-5 * float(np.mean(true_j))), name
 
 
+@pytest.mark.timeout(100)  # for crowded machines; bench/energy has the figure
 def test_a_hundred_thousand_windows_over_an_hour_take_a_moment() -> None:
     generator = np.random.default_rng(25)
     time_ns = np.cumsum(generator.integers(15_000_000, 25_000_000, 180_000))
@@ -370,7 +370,5 @@ def test_a_hundred_thousand_windows_over_an_hour_take_a_moment() -> None:
     )
     begin_ns = generator.integers(1_000_000_000, int(time_ns[-1]) - 30_000_000_000, 100_000)
     end_ns = begin_ns + generator.integers(200_000_000, 20_000_000_000, 100_000)
-    started = time.perf_counter()
     energies = integrate(trace, begin_ns, end_ns, H200)
-    assert time.perf_counter() - started < 100  # a bound for crowded machines; bench/energy has the figure
     assert np.all(np.isfinite(energies.energy_j))

@@ -9,7 +9,6 @@ import math
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -75,11 +74,10 @@ def test_a_small_memory_takes_a_smaller_buffer_and_none_is_an_error(
     assert simulated.held() == before
 
 
+@pytest.mark.timeout(100)
 def test_ctrl_c_ends_the_load(simulated: SimulatedDriver) -> None:
-    begin = time.monotonic()
     with GpuLoad(UUID) as load, pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
         load.run(200.0)
-    assert time.monotonic() - begin < 100
 
 
 def test_a_kernel_that_fails_is_an_error(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:

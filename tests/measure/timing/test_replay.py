@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -132,12 +131,11 @@ def test_other_python_threads_run_during_a_replay(simulated: SimulatedDriver) ->
     assert len(ticks) > 5  # of sixty
 
 
+@pytest.mark.timeout(100)
 def test_ctrl_c_ends_a_replay_and_leaves_nothing_in_flight(simulated: SimulatedDriver) -> None:
     work = replayer(simulated)
-    begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
         work.replay(1, 200.0)
-    assert time.monotonic() - begin < 100
     assert len(work.replay(3)) == 3
 
 

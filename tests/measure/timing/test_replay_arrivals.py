@@ -103,12 +103,11 @@ def test_an_open_loop_ends_with_the_later_of_arrivals_and_time(simulated: Simula
     assert work.replay(1, 0.1, arrivals=poisson(500.0, seed=1)).end_ns[-1] - before_ns >= 100_000_000
 
 
+@pytest.mark.timeout(100)
 def test_ctrl_c_ends_a_wait_for_an_arrival(simulated: SimulatedDriver) -> None:
     for work in (replayer(simulated), CallReplayer(lambda: None)):
-        begin = time.monotonic()
         with pytest.raises(KeyboardInterrupt), interrupted_after(0.1):
             work.replay(3, arrivals=fixed(0.01))
-        assert time.monotonic() - begin < 100
 
 
 @pytest.mark.timing

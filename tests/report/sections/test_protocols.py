@@ -14,6 +14,7 @@ from pybench.analysis import analyse
 from pybench.analysis.protocols.trade_offs import BoundedValue, Figure, TradeOff, TradeOffVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
+from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.dataset import load
 from pybench.report import write_report
@@ -242,7 +243,9 @@ def test_a_line_names_the_batches_that_could_not_be_judged(standings: str, text:
 def trade_off(batch: int, standing: str) -> TradeOff:
     """`standing`: b(aseline), a(dvantageous), n(ot advantageous), ?"""
     speedup = {"a": 2.0, "n": 1.0}.get(standing)
-    bounded = (BoundedValue(Criterion("speedup_min", "latency_mean_ms", "ratio", "min", 1.15), speedup, False, "oom"),)
+    bounded = (
+        BoundedValue(Criterion("speedup_min", METRICS["latency_mean_ms"], "ratio", "min", 1.15), speedup, False, "oom"),
+    )
     case = INFER.with_factors(batch=batch, precision="fp32" if standing == "b" else "fp16")
     none = Figure(None, "not asked here")
     return TradeOff(case, case.with_factors(precision="fp32"), {}, none, none, none, bounded, None)

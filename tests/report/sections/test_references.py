@@ -11,6 +11,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.references import Reference
+from pybench.catalogue.metrics import METRICS
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import write_report
@@ -19,14 +20,15 @@ from tests.support.campaigns import CampaignBuilder
 
 FP32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 CASES = [FP32.with_factors(precision=precision, batch=batch) for precision in ("fp32", "int8") for batch in (1, 8)]
-SPEEDUP = {"name": "speedup", "metric": "latency_mean_ms", "kind": "ratio", "inverse": True, "source": "A paper <i>"}
+LATENCY = METRICS["latency_mean_ms"]
+SPEEDUP = {"name": "speedup", "row": LATENCY, "kind": "ratio", "inverse": True, "source": "A paper <i>"}
 REFERENCES = (
     Reference(value=5.26, device="RTX 5090", where={"batch": (8,)}, **SPEEDUP),
     Reference(value=0.5, where={"batch": (1,)}, **SPEEDUP),
     Reference(value=3.0, over_cells=True, **SPEEDUP),
     Reference(
         name="latency_mean_ms",
-        metric="latency_mean_ms",
+        row=LATENCY,
         kind="absolute",
         value=20.0,
         source="A paper <i>",

@@ -11,6 +11,7 @@ from pybench.analysis import analyse
 from pybench.case import Case
 from pybench.case.references import Reference
 from pybench.case.service_levels import with_bounds
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.dataset import load
 from pybench.report import write_report
 from tests.report.pages import rows_of, section
@@ -44,7 +45,7 @@ def test_a_service_level_is_judged_by_the_cases_own_interval_and_stands_next_to_
     fast, slow = (with_bounds(INFER.with_factors(batch=batch), [10]) for batch in (1, 2))
     published = Reference(
         name="goodput_samples_per_s",
-        metric="goodput_samples_per_s@10ms",
+        row=BUILT_IN.metric("goodput_samples_per_s@10ms"),
         kind="absolute",
         value=199.0,
         source="a paper",
