@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,7 +159,7 @@ def _why_failed(row: Mapping[str, Any]) -> str:
 def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
     values = list(cell.values.values())
     over_units = share is not None and bool(values)
-    estimate = share if over_units else _estimate(metric, values)
+    estimate = share if over_units else estimate_of(metric, values)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -190,7 +190,8 @@ def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
-def _estimate(metric: Metric, values: list[float]) -> Estimate | None:
+def estimate_of(metric: Metric, values: Sequence[float]) -> Estimate | None:
+    """The mean of a metric over runs with its interval, as every table has it; None without values."""
     if not values:
         return None
     sample = Sample.of(values)
