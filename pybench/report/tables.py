@@ -295,9 +295,13 @@ def to_text(table: Table) -> str:
 
 def _footnotes(table: Table) -> tuple[dict[str, str], dict[str, str]]:
     """(note of a cell -> its mark, mark -> text)."""
-    marked = {f"({_letters(index)})": footnote for index, footnote in enumerate(table.footnotes)}
-    marks = {note: mark for mark, footnote in marked.items() for note in footnote.notes}
-    return marks, {mark: footnote.text for mark, footnote in marked.items()}
+    marks = {note: f"({letter})" for note, letter in letters_of(table).items()}
+    return marks, {marks[footnote.notes[0]]: footnote.text for footnote in table.footnotes}
+
+
+def letters_of(table: Table) -> dict[str, str]:
+    """Note of a cell -> the letter of its footnote. A digit would be read as a part of the number that it marks."""
+    return {note: _letters(index) for index, footnote in enumerate(table.footnotes) for note in footnote.notes}
 
 
 def _letters(index: int) -> str:
