@@ -11,7 +11,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.analysis.measurements import Measurements, MetricValues
@@ -21,6 +21,9 @@ from pybench.analysis.units import UnitScores
 from pybench.case import Case
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
+
+CORES = "cpu_cores_ratio"
+UTILISATION = "cpu_utilisation_ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ def _describe_case(
     for name, cell in measurements.of_case(case.id).items():
         metric = case.catalogue.metrics[name]
         metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric))
+    if CORES in metrics:
+        metrics[CORES] = _within_cpus(metrics[CORES], measurements.cell(case.id, UTILISATION))
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),
@@ -150,6 +155,15 @@ def _describe_case(
         metrics=metrics,
         cautions=tuple(CautionFinding(code, metric, runs) for (code, metric), runs in cautions.items()),
     )
+
+
+def _within_cpus(cores: MetricFinding, utilisation: MetricValues) -> MetricFinding:
+    """The interval of the CPU cores in use ends at the CPUs that the runs could use: their cores over their share."""
+    shares = {block: utilisation.values.get(block, 0.0) for block in cores.points}
+    if cores.estimate is None or not shares or min(shares.values()) <= 0:
+        return cores
+    allowed = max(value / shares[block] for block, value in cores.points.items())
+    return replace(cores, estimate=cores.estimate.within(0.0, allowed))
 
 
 def _why_failed(row: Mapping[str, Any]) -> str:
