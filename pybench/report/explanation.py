@@ -8,10 +8,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pybench.analysis.comparability import SoftwareDifference
-from pybench.analysis.findings.explanation import ENERGIES, ENOUGH_RATIO, ExplainedCase, Explanation, WorkShare
+from pybench.analysis.findings.explanation import (
+    ENERGIES,
+    ENOUGH_RATIO,
+    LATENCY,
+    THROUGHPUT,
+    Explanation,
+    WorkShare,
+    excludes_one,
+)
+from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
 from pybench.catalogue.metrics import METRICS
 from pybench.kernels.profile import total_ms, work_of
-from pybench.report.numbers import format_fixed, format_plain
+from pybench.report.numbers import format_estimate, format_fixed, format_plain
 
 WORK_WORDS = {
     ("multiplying", False): "multiply",
@@ -71,12 +80,12 @@ def software_text(first: str, second: str, differences: Sequence[SoftwareDiffere
 def _totals(explanation: Explanation) -> Iterator[str]:
     slow, fast = explanation.sides
     if slow.latency_ms is not None and fast.latency_ms is not None:
-        longer = slow.latency_ms - fast.latency_ms
-        yield f"Unprofiled, {slow.name} takes {milliseconds(longer)} longer than {fast.name} for an iteration."
+        yield from _ratio(explanation)
     for side in explanation.sides:
         if side.latency_ms is None:
             yield f"{side.name} has no unprofiled time: {side.why_none}."
-    if slow.median_ms is not None and fast.median_ms is not None and slow.median_ms < fast.median_ms:
+    medians = (slow.median_ms, fast.median_ms)
+    if explanation.is_shown and medians[0] is not None and medians[1] is not None and medians[0] < medians[1]:
         yield (
             f"The median iteration of {slow.name} is the faster one: single long iterations make its mean the larger. "
             "A profile does not explain those."
@@ -85,11 +94,38 @@ def _totals(explanation: Explanation) -> Iterator[str]:
     if loss > 0:
         yield f"Profiled, the kernels of {slow.name} take {milliseconds(loss)} longer than those of {fast.name}."
     else:
-        yield (
-            f"Profiled, the kernels of {slow.name} are not slower: they take {milliseconds(-loss)} less. "
-            "The difference is outside of kernels, where a profile does not look, or in what profiling changes."
+        yield f"Profiled, the kernels of {slow.name} are not slower: they take {milliseconds(-loss)} less." + (
+            " The difference is outside of kernels, where a profile does not look, or in what profiling changes."
+            if explanation.is_shown
+            else ""
         )
-    yield "Profiles are made after every window. Profiling changes times, so compare profiled with profiled ones only."
+    yield (
+        "Profiles are made after every window, and their times have no intervals. "
+        "Profiling changes times, so compare profiled with profiled ones only."
+    )
+
+
+def _ratio(explanation: Explanation) -> Iterator[str]:
+    """The ratio of unprofiled times that a report has, and whether it shows a difference."""
+    slow, fast = explanation.sides
+    ratio = explanation.ratios.get(LATENCY)
+    if ratio is None:
+        yield f"No difference is shown: no pair of unprofiled runs can be compared ({explanation.why_no_ratio})."
+        return
+    text = f"Unprofiled, an iteration of {slow.name} takes {_factor(ratio)} the time of one of {fast.name}"
+    if explanation.is_shown:
+        yield f"{text}."
+    elif ratio.lower is None or ratio.lower == ratio.upper:
+        why = ONE_REPETITION if ratio.n == 1 else f"{ratio.n} equal repetitions give no interval"
+        yield f"{text}: {why}, so no difference is shown."
+    else:
+        yield f"{text}: the interval includes 1, so no difference is shown. What follows is of the profiles alone."
+
+
+def _factor(ratio: Estimate) -> str:
+    """`1.9 times [1.2, 3.1]`."""
+    value, interval = format_estimate(ratio)
+    return f"{value} times {interval}" if interval else f"{value} times"
 
 
 # --- by what ---------------------------------------------------------------------------------------------------------
@@ -106,10 +142,16 @@ def _losses(explanation: Explanation) -> Iterator[str]:
             of_loss = f"{milliseconds(excess)} of the {milliseconds(loss)} that {slow.name} loses"
             if excess > loss:
                 of_loss = f"{slow.name} loses {milliseconds(excess)} there"
+            if not explanation.is_shown:
+                of_loss = f"{milliseconds(excess)} more than in the profile of {fast.name}"
             yield f"{count} of {total} kernels {_words(share)}: {of_loss}."
     for share in reversed(explanation.shares):
         if -share.excess_ms > least:
-            yield f"Where kernels {_words(share)}, {slow.name} gains {milliseconds(-share.excess_ms)} on {fast.name}."
+            less = f"{milliseconds(-share.excess_ms)}"
+            if explanation.is_shown:
+                yield f"Where kernels {_words(share)}, {slow.name} gains {less} on {fast.name}."
+            else:
+                yield f"Kernels that {_words(share)} take {less} less in the profile of {slow.name}."
 
 
 def _words(share: WorkShare) -> str:
@@ -136,7 +178,8 @@ def _rows(explanation: Explanation) -> Iterator[str]:
         return
     nodes = ", ".join(row.nodes[0] for row in costly)
     lost = math.fsum(row.excess_ms for row in costly)
-    yield f"The costliest of {len(rows)} rows, {nodes}, lose {milliseconds(lost)}."
+    verb = "lose" if explanation.is_shown else "differ by"
+    yield f"The costliest of {len(rows)} rows, {nodes}, {verb} {milliseconds(lost)}."
 
 
 # --- how much of it is known -----------------------------------------------------------------------------------------
@@ -167,27 +210,19 @@ def _one_sided(explanation: Explanation) -> Iterator[str]:
 def _energies(explanation: Explanation) -> Iterator[str]:
     """A ratio of energies as the product of two ratios: of time, and of mean power."""
     first, second = explanation.sides
+    time = explanation.ratios.get(THROUGHPUT)
     for metric in ENERGIES:
-        joules = [side.energies_j.get(metric) for side in explanation.sides]
-        if joules[0] is None or joules[1] is None or not joules[1]:
+        energy = explanation.ratios.get(metric)
+        if energy is None:
             continue
-        ratio = joules[0] / joules[1]
-        text = (
-            f"{METRICS[metric].label}: {first.name} needs {format_plain(round(ratio, 3))} times that of {second.name}"
-        )
-        time_ratio = _time_ratio(first, second)
-        if time_ratio is not None:
+        text = f"{METRICS[metric].label}: {first.name} needs {_factor(energy)} that of {second.name}"
+        if time is not None:
             text += (
-                f", which is {format_plain(round(time_ratio, 3))} times the time, "
-                f"at {format_plain(round(ratio / time_ratio, 3))} times the mean power"
+                f", which is {format_plain(round(1 / time.value, 3))} times the time, "
+                f"at {format_plain(round(energy.value * time.value, 3))} times the mean power"
             )
-        yield f"{text}."
-
-
-def _time_ratio(first: ExplainedCase, second: ExplainedCase) -> float | None:
-    if not first.samples_per_s or not second.samples_per_s:
-        return None
-    return second.samples_per_s / first.samples_per_s
+        shown = "" if excludes_one(energy) else "; no difference is shown"
+        yield f"{text}{shown}."
 
 
 # --- without times ---------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from pybench.analysis.findings.explanation import Explanation, WorkShare
+from pybench.analysis.findings.explanation import LATENCY, MEDIAN, Explanation, WorkShare
 from pybench.analysis.findings.kernel_rows import KernelRow
 from pybench.kernels.engine_layers import NARROW
 from pybench.kernels.profile import Kernel, total_ms
 from pybench.report.explanation import WORK_WORDS
 from pybench.report.numbers import DASH, format_fixed
-from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 NOT_ASSIGNED = "not assigned"
 _CODES = NARROW | {"uint8"}
@@ -29,8 +29,8 @@ def explanation_tables(explanation: Explanation, rows: int | None = None) -> lis
 def _times_table(explanation: Explanation) -> Table:
     columns = (
         Column("Case", ("case",)),
-        Column("Unprofiled mean, ms", ("latency_mean_ms",), numeric=True),
-        Column("median, ms", ("latency_p50_ms",), numeric=True),
+        Column("Unprofiled mean, ms", estimate_fields(LATENCY), numeric=True),
+        Column("median, ms", estimate_fields(MEDIAN), numeric=True),
         Column("Profiled iteration, ms", ("profiled_iteration_ms",), numeric=True),
         Column("Profiled kernels, ms", ("profiled_ms",), numeric=True),
         Column("Kernels", ("kernels_count",), numeric=True),
@@ -39,8 +39,8 @@ def _times_table(explanation: Explanation) -> Table:
     rows = tuple(
         (
             text_cell(side.name),
-            number_cell(side.latency_ms, note=side.why_none),
-            number_cell(side.median_ms),
+            estimate_cell(side.estimates.get(LATENCY), why_none=side.why_none),
+            estimate_cell(side.estimates.get(MEDIAN)),
             number_cell(side.profile.iteration_ms, note=None if side.profile.iteration_ms else "not told"),
             number_cell(side.profile.total_ms if side.profile.has_times else None),
             number_cell(float(len(side.profile.running))),
@@ -49,7 +49,8 @@ def _times_table(explanation: Explanation) -> Table:
         for side in explanation.sides
     )
     methods = dict.fromkeys(f"{side.name}: {side.profile.method}." for side in explanation.sides)
-    return Table("explain-times", "Times of an iteration", columns, rows, tuple(methods))
+    means = "Unprofiled: geometric means over repetitions with 95 % intervals, as in a report."
+    return Table("explain-times", "Times of an iteration", columns, rows, (means, *methods))
 
 
 def _work_table(explanation: Explanation) -> Table:

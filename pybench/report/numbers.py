@@ -93,8 +93,20 @@ def format_estimate(estimate: Estimate, *, signed: bool = False) -> tuple[str, s
     if half <= 0:
         return _signed(format_plain(estimate.value), signed), None
     decimals = _shown_decimals(estimate.value, lower, upper)
-    value, low, high = (_signed(format_fixed(number, decimals), signed) for number in (estimate.value, lower, upper))
-    return value, f"[{low}, {high}]"
+    low, high = (
+        _format_bound(bound, decimals, is_nearest_zero)
+        for bound, is_nearest_zero in ((lower, lower > 0), (upper, upper < 0))
+    )
+    value = _signed(format_fixed(estimate.value, decimals), signed)
+    return value, f"[{_signed(low, signed)}, {_signed(high, signed)}]"
+
+
+def _format_bound(bound: float, decimals: int, is_nearest_zero: bool) -> str:
+    """A bound as its value, but the one nearest to an excluded zero is not rounded to zero: 0.0003 and 0.04 say
+    different things of a ratio."""
+    if is_nearest_zero and not round(bound, decimals):
+        return significant(bound, _UNSURE_DIGITS)
+    return format_fixed(bound, decimals)
 
 
 def format_plus_minus(value: float, half: float) -> tuple[str, str]:

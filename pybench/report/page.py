@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from pybench import __version__
 from pybench.analysis import Analysis
 from pybench.dataset import Dataset
+from pybench.dataset.software import PROCESSOR
 from pybench.report.canvas import Picture, inline
 from pybench.report.numbers import DASH, format_duration
 from pybench.report.sections.elements import BuiltSection, Element, Material
-from pybench.report.tables import Table
+from pybench.report.tables import Table, letters_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -80,7 +81,7 @@ def _environment() -> Environment:
     def svg_of(picture: Picture) -> Markup:
         return Markup(inline(picture))
 
-    environment.globals.update(dash=DASH, svg_of=svg_of, marks_of=_marks_of, is_stacked=_is_stacked)
+    environment.globals.update(dash=DASH, svg_of=svg_of, letters_of=letters_of, is_stacked=_is_stacked)
     return environment
 
 
@@ -90,11 +91,6 @@ def _template(name: str) -> str:
 
 def _policy_hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _marks_of(table: Table) -> dict[str, str]:
-    """The footnote marks of the notes of a table's cells."""
-    return {note: str(index) for index, one in enumerate(table.footnotes, start=1) for note in one.notes}
 
 
 def _is_stacked(table: Table) -> bool:
@@ -109,8 +105,8 @@ def _facts(dataset: Dataset, analysis: Analysis) -> list[str]:
         dataset.plan.repetitions.text(dataset.plan.cases),
         f"{dataset.runs.height} runs",
     ]
-    devices = sorted(device for device in dataset.runs["device"].drop_nulls().unique())
-    facts += [f"on {', '.join(devices)}"] if devices else []
+    models = _models(dataset)
+    facts += [f"on {', '.join(models)}"] if models else []
     started, finished = (
         dataset.runs["started_utc"].drop_nulls().sort(),
         dataset.runs["finished_utc"].drop_nulls().sort(),
@@ -119,3 +115,21 @@ def _facts(dataset: Dataset, analysis: Analysis) -> list[str]:
         begin, end = datetime.fromisoformat(started[0]), datetime.fromisoformat(finished[-1])
         facts.append(f"{begin:%Y-%m-%d %H:%M} UTC, {format_duration((end - begin).total_seconds())}")
     return facts
+
+
+def _models(dataset: Dataset) -> list[str]:
+    """`2 × NVIDIA H200`: the names of the boards and processors that runs used, not their UUIDs."""
+    named: dict[str, set[str]] = {}
+    unnamed: set[str] = set()
+    for case_id, block, device in dataset.runs.select("case_id", "block", "device").iter_rows():
+        software = dataset.software.get(case_id, {}).get(block)
+        if device is None:
+            continue
+        model = None if software is None else software.board_model or software.facts.get(PROCESSOR)
+        if model:
+            named.setdefault(model, set()).add(device)
+        else:
+            unnamed.add(device)
+    unnamed -= {device for devices in named.values() for device in devices}
+    texts = [f"{len(devices)} × {model}" if len(devices) > 1 else model for model, devices in sorted(named.items())]
+    return [*texts, *sorted(unnamed)]

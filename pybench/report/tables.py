@@ -171,17 +171,6 @@ def plus_minus_cell(value: float | None, half: float | None, *, note: str | None
     return Cell(text, interval, value, note, csv=(repr(value), repr(half)))
 
 
-def symmetric_cell(
-    estimate: Estimate | None, *, unit: DisplayUnit = UNITY, why_none: str | None = None, tone: str | None = None
-) -> Cell:
-    """value ± half of an interval that is as long on either side, such as Student's; else as `estimate_cell`."""
-    if estimate is None or estimate.lower is None or estimate.upper is None or estimate.lower == estimate.upper:
-        return estimate_cell(estimate, unit=unit, why_none=why_none, tone=tone)
-    half = (estimate.upper - estimate.lower) / 2
-    text, interval = format_plus_minus(estimate.value / unit.scale, half / unit.scale)
-    return Cell(text, interval, estimate.value, tone=tone, csv=_estimate_csv(estimate))
-
-
 def bounds_cell(bounds: tuple[float, float], unit: DisplayUnit) -> Cell:
     """An estimate that is only ever an interval."""
     low, high = bounds
@@ -295,9 +284,13 @@ def to_text(table: Table) -> str:
 
 def _footnotes(table: Table) -> tuple[dict[str, str], dict[str, str]]:
     """(note of a cell -> its mark, mark -> text)."""
-    marked = {f"({_letters(index)})": footnote for index, footnote in enumerate(table.footnotes)}
-    marks = {note: mark for mark, footnote in marked.items() for note in footnote.notes}
-    return marks, {mark: footnote.text for mark, footnote in marked.items()}
+    marks = {note: f"({letter})" for note, letter in letters_of(table).items()}
+    return marks, {marks[footnote.notes[0]]: footnote.text for footnote in table.footnotes}
+
+
+def letters_of(table: Table) -> dict[str, str]:
+    """Note of a cell -> the letter of its footnote. A digit would be read as a part of the number that it marks."""
+    return {note: _letters(index) for index, footnote in enumerate(table.footnotes) for note in footnote.notes}
 
 
 def _letters(index: int) -> str:

@@ -195,6 +195,20 @@ def test_processor_time_does_not_rest_on_the_energy_sensor(tmp_path: Path) -> No
     assert metrics["cpu_energy_j"].why_none == "energy: window_too_short"
 
 
+def test_cores_in_use_end_at_the_cpus_that_the_runs_may_use(tmp_path: Path) -> None:
+    """0.2 and 1.9 of two CPUs: the t of one degree of freedom reaches far beyond two."""
+    builder = _pair(tmp_path, blocks=2)
+    for block, cores in ((1, 0.2), (2, 1.9)):
+        builder.run(INFER, block, {"cpu_cores_ratio": cores, "cpu_utilisation_ratio": cores / 2})
+        builder.run(INT8, block, {"cpu_cores_ratio": cores})
+    known, unknown = (case.metrics["cpu_cores_ratio"].estimate for case in analyse(load(builder.path)).cases)
+    assert known is not None
+    assert known.upper == pytest.approx(2.0)
+    assert unknown is not None
+    assert unknown.upper is not None
+    assert unknown.upper > 100
+
+
 def test_the_interval_of_a_share_ends_at_0_and_1(tmp_path: Path) -> None:
     """Of two runs with 62 % and 98 %, Student's t reaches from -1.5 to 3.1."""
     builder = _pair(tmp_path, blocks=2)

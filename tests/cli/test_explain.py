@@ -100,8 +100,8 @@ def test_a_terminal_gets_sentences_and_tables(ran: Path, capsys: pytest.CaptureF
     capsys.readouterr()
     assert main(["explain", str(ran), cases["int8"], cases["fp32"], "--rows", "2"]) == 0
     printed = capsys.readouterr().out
-    assert "for an iteration." in printed
-    assert "Profiles are made after every window." in printed
+    assert "Unprofiled, an iteration of " in printed
+    assert "Profiles are made after every window, " in printed
     assert "Assigned to nodes:" in printed
     assert "ONNX nodes, the costliest first" in printed
     assert "more rows" in printed

@@ -21,6 +21,7 @@ from pybench.report.sections import results
 from pybench.report.sections.findings.sentences import _unmeasured_text
 from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
+from tests.support.environments import environment
 from tests.support.reasons import reasons_of
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -131,6 +132,41 @@ def test_many_that_were_not_measured_for_one_reason_are_counted() -> None:
     told = "case 0, because the baseline was not measured; case 1, because the baseline was not measured"
     assert _unmeasured_text(why, those[:2]) == told
     assert _unmeasured_text(why, those) == "8 comparisons, such as case 0, because the baseline was not measured"
+
+
+def test_a_footnote_on_the_page_is_no_exponent(typical: Path) -> None:
+    page = typical.read_text()
+    marks = re.findall(r"<sup>(.*?)</sup>", page)
+    assert marks
+    assert all(re.fullmatch("[a-z]+", mark) for mark in marks)
+    assert not re.search(r"\d<sup>", page), "a thin space stands before the letter"
+    assert re.search("\\d&#8239;<sup>[a-z]</sup>|—&#8239;<sup>[a-z]</sup>", page)
+
+
+@pytest.mark.parametrize(
+    ("devices", "told"),
+    [
+        (("GPU-1", "GPU-2"), "on 2 × NVIDIA H200"),
+        (("GPU-1", "GPU-1"), "on NVIDIA H200"),
+        (("GPU-1", "cpu"), "on AMD EPYC, NVIDIA H200"),
+        (("cpu", "cpu"), "on AMD EPYC"),
+    ],
+)
+def test_the_head_of_the_page_names_the_hardware(tmp_path: Path, devices: tuple[str, str], told: str) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    for block, device in enumerate(devices, start=1):
+        stored = environment(**({"measuring": {}} if device == "cpu" else {"gpu": {"uuid": device}}))
+        builder.run(INFER, block, {"latency_mean_ms": 1.0}, labels={"device": device}, environment=stored)
+    page = write_report(load(builder.path)).read_text()
+    head = page.partition('<p class="facts">')[2].partition("</p>")[0]
+    assert f"<span>{told}</span>" in head
+    assert "GPU-" not in head
+
+
+def test_a_device_that_no_run_named_keeps_its_own_name(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    builder.run(INFER, 1, {"latency_mean_ms": 1.0}, labels={"device": "GPU-7"}, environment={"schema_version": 1})
+    assert "<span>on GPU-7</span>" in write_report(load(builder.path)).read_text()
 
 
 def test_the_page_loads_nothing_from_anywhere(typical: Path) -> None:

@@ -19,6 +19,7 @@ from pybench.report.tables import (
     Table,
     estimate_cell,
     estimate_fields,
+    letters_of,
     number_cell,
     p_cell,
     text_cell,
@@ -65,6 +66,15 @@ def test_dashes_name_their_reason_once() -> None:
         assert text.count("oom: cgroup") == 1
         assert "— (a)" in text
         assert "one repetition gives no interval" in text
+
+
+def test_after_z_a_footnote_has_two_letters() -> None:
+    rows = tuple((estimate_cell(None, why_none=f"reason {number}"),) for number in range(54))
+    table = Table("many", "Many", (Column("Value", estimate_fields("value")),), rows)
+    letters = [*letters_of(table).values()]
+    assert letters[:2] + letters[25:28] + letters[51:] == ["a", "b", "z", "aa", "ab", "az", "ba", "bb"]
+    assert len(set(letters)) == 54
+    assert "— (ab)" in to_text(table)
 
 
 def test_markdown_lets_no_string_break_the_table() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.analysis.measurements import Measurements, MetricValues
@@ -21,6 +21,9 @@ from pybench.analysis.units import UnitScores
 from pybench.case import Case
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
+
+CORES = "cpu_cores_ratio"
+UTILISATION = "cpu_utilisation_ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,8 @@ def _describe_case(
     for name, cell in measurements.of_case(case.id).items():
         metric = case.catalogue.metrics[name]
         metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric))
+    if CORES in metrics:
+        metrics[CORES] = _within_cpus(metrics[CORES], measurements.cell(case.id, UTILISATION))
     return CaseFinding(
         case=case,
         outcomes=Counter(row["outcome"] for row in rows),
@@ -152,6 +157,15 @@ def _describe_case(
     )
 
 
+def _within_cpus(cores: MetricFinding, utilisation: MetricValues) -> MetricFinding:
+    """The interval of the CPU cores in use ends at the CPUs that the runs could use: their cores over their share."""
+    shares = {block: utilisation.values.get(block, 0.0) for block in cores.points}
+    if cores.estimate is None or not shares or min(shares.values()) <= 0:
+        return cores
+    allowed = max(value / shares[block] for block, value in cores.points.items())
+    return replace(cores, estimate=cores.estimate.within(0.0, allowed))
+
+
 def _why_failed(row: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
 
@@ -159,7 +173,7 @@ def _why_failed(row: Mapping[str, Any]) -> str:
 def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
     values = list(cell.values.values())
     over_units = share is not None and bool(values)
-    estimate = share if over_units else _estimate(metric, values)
+    estimate = share if over_units else estimate_of(metric, values)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -190,7 +204,8 @@ def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
-def _estimate(metric: Metric, values: list[float]) -> Estimate | None:
+def estimate_of(metric: Metric, values: Sequence[float]) -> Estimate | None:
+    """The mean of a metric over runs with its interval, as every table has it; None without values."""
     if not values:
         return None
     sample = Sample.of(values)

@@ -2,22 +2,26 @@
 """Why one case is slower than another, or needs more energy: their difference, assigned to ONNX nodes.
 
 Profiled times explain, unprofiled times count: profiling changes both, so they stand next to each other and are never
-mixed. No sensor tells the energy of one kernel. So a difference in energy is split into time and mean power, whose
-product it is, and the kernels explain the time.
+mixed. What counts is the ratio of both cases, paired in blocks, with its interval; a profile has none. No sensor tells
+the energy of one kernel. So a ratio of energies is split into time and mean power, whose product it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import Any
 
-from pybench.analysis.comparability import SoftwareDifference, differences_of_cases
+from pybench.analysis.comparability import SoftwareComparisons, SoftwareDifference, differences_of_cases
+from pybench.analysis.findings.cases import estimate_of
 from pybench.analysis.findings.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
+from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.paired import compare_paired
 from pybench.case import Case
 from pybench.case.factors import FACTORS, factor_names
+from pybench.case.yields import is_profiled
+from pybench.catalogue.metrics import METRICS
 from pybench.dataset import Dataset
 from pybench.dataset.profiles import read_profile, why_no_profile
 from pybench.errors import UsageError
@@ -27,6 +31,7 @@ LATENCY = "latency_mean_ms"
 MEDIAN = "latency_p50_ms"
 THROUGHPUT = "throughput_samples_per_s"
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")
+_RATIOS = (LATENCY, MEDIAN, THROUGHPUT, *ENERGIES)
 ENOUGH_RATIO = 0.95  # of the profiled time that rows have to cover
 
 
@@ -35,20 +40,28 @@ class ExplainedCase:
     """One side.
 
     name: what tells it from the other
-    latency_ms, median_ms: mean and median iteration, unprofiled, over the runs that count
-    why_none: why there is no mean
-    energies_j: metric -> mean for one sample
-    samples_per_s: throughput; None where there is none
+    estimates: metric -> its geometric mean over the runs that count, unprofiled; none where no run counts
+    why_none: why there is no mean latency
     """
 
     case: Case
     name: str
     profile: Profile
-    latency_ms: float | None
+    estimates: Mapping[str, Estimate]
     why_none: str | None
-    energies_j: Mapping[str, float]
-    samples_per_s: float | None
-    median_ms: float | None = None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The mean iteration."""
+        return self._value(LATENCY)
+
+    @property
+    def median_ms(self) -> float | None:
+        """The median iteration."""
+        return self._value(MEDIAN)
+
+    def _value(self, metric: str) -> float | None:
+        return self.estimates[metric].value if metric in self.estimates else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +81,25 @@ class WorkShare:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`sides`: the slower case first, by latency, else by profile; without times in the order that was asked for.
-    `software`: what the runs of the two have different values of; the second side is the baseline."""
+    The second side is the baseline.
+
+    ratios: metric -> the first side over the second, paired within blocks; none where no pair counts
+    why_no_ratio: why there is none of the latencies
+    software: what the runs of the two have different values of
+    """
 
     sides: tuple[ExplainedCase, ExplainedCase]
     rows: KernelRows
     shares: tuple[WorkShare, ...]
+    ratios: Mapping[str, Estimate]
+    why_no_ratio: str | None = None
     software: tuple[SoftwareDifference, ...] = ()
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval of the ratio of latencies excludes 1."""
+        ratio = self.ratios.get(LATENCY)
+        return ratio is not None and excludes_one(ratio)
 
     @property
     def has_times(self) -> bool:
@@ -100,6 +126,9 @@ class Explanation:
     def as_json(self) -> dict[str, Any]:
         return {
             "slower": self.sides[0].case.id if self.has_times else None,
+            "is_shown": self.is_shown,
+            "ratios": {metric: ratio.as_json() for metric, ratio in self.ratios.items()},
+            "why_no_ratio": self.why_no_ratio,
             "has_times": self.has_times,
             "cases": [_case_json(side) for side in self.sides],
             "software": [one.as_json() for one in self.software],
@@ -139,16 +168,26 @@ def explain(dataset: Dataset, cases: tuple[Case, Case]) -> Explanation:
     measurements = collect(dataset)
     names = names_of(cases)
     first, second = (_side(dataset, case, name, measurements) for case, name in zip(cases, names, strict=True))
-    found = explained(first, second)
+    ratios, why_no_ratio = _ratios(dataset, cases, measurements)
+    found = replace(explained(first, second, ratios), why_no_ratio=why_no_ratio)
     slow, fast = (side.case for side in found.sides)
     return replace(found, software=differences_of_cases(dataset, slow, fast))
 
 
-def explained(first: ExplainedCase, second: ExplainedCase) -> Explanation:
-    """The explanation of two sides, whichever is slower."""
-    sides = (second, first) if _is_faster(first, second) else (first, second)
+def explained(first: ExplainedCase, second: ExplainedCase, ratios: Mapping[str, Estimate]) -> Explanation:
+    """The explanation of two sides, whichever is slower. `ratios`: of the first over the second."""
+    sides = (first, second)
+    if _is_faster(first, second, ratios.get(LATENCY)):
+        sides, ratios = (second, first), {metric: ratio.inverse() for metric, ratio in ratios.items()}
     profiles = (sides[0].profile, sides[1].profile)
-    return Explanation(sides, rows_of(profiles), tuple(_shares(profiles)))
+    return Explanation(sides, rows_of(profiles), tuple(_shares(profiles)), ratios)
+
+
+def excludes_one(ratio: Estimate) -> bool:
+    """Whether a ratio has an interval without 1: only then is a difference shown."""
+    if ratio.lower is None or ratio.upper is None or ratio.lower == ratio.upper:
+        return False
+    return not ratio.lower <= 1 <= ratio.upper
 
 
 def names_of(cases: tuple[Case, Case]) -> tuple[str, str]:
@@ -165,18 +204,31 @@ def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -
     profile = read_profile(dataset, case.id)
     if profile is None:
         raise _no_profile(dataset, case)
-    latency_ms = _mean(measurements, case, LATENCY)
-    energies = {metric: _mean(measurements, case, metric) for metric in ENERGIES}
+    means = {name: estimate_of(METRICS[name], [*measurements.cell(case.id, name).values.values()]) for name in _RATIOS}
     return ExplainedCase(
         case=case,
         name=name,
         profile=profile,
-        latency_ms=latency_ms,
-        why_none=None if latency_ms is not None else measurements.why_empty(case.id, LATENCY),
-        energies_j={metric: value for metric, value in energies.items() if value is not None},
-        samples_per_s=_mean(measurements, case, THROUGHPUT),
-        median_ms=_mean(measurements, case, MEDIAN),
+        estimates={metric: mean for metric, mean in means.items() if mean is not None},
+        why_none=None if means[LATENCY] is not None else measurements.why_empty(case.id, LATENCY),
     )
+
+
+def _ratios(
+    dataset: Dataset, cases: tuple[Case, Case], measurements: Measurements
+) -> tuple[dict[str, Estimate], str | None]:
+    """(the first case over the second as in a report: in blocks with the same board and software, why not the
+    latency's)."""
+    comparability = SoftwareComparisons(dataset.software).between(*cases)
+    found: dict[str, Estimate] = {}
+    for metric in _RATIOS:
+        first, second = (comparability.kept(measurements.cell(case.id, metric).values) for case in cases)
+        if all(value > 0 for value in (*first.values(), *second.values())):
+            effect = compare_paired(first, second, "ratio")
+            found |= {metric: effect.estimate} if effect is not None else {}
+    if LATENCY in found:
+        return found, None
+    return found, comparability.why() if comparability.excluded else "no block has values of both sides"
 
 
 def _no_profile(dataset: Dataset, case: Case) -> UsageError:
@@ -188,18 +240,25 @@ def _no_profile(dataset: Dataset, case: Case) -> UsageError:
             f"{case.title()} cannot be explained: {engine} not tell the kernels that it runs",
             hint=f"give cases of {', '.join(able[:-1])} or {able[-1]}",
         )
+    if not is_profiled(case):
+        # Running it again would not help: no run of such a case makes a profile.
+        profiled = [one for one in dataset.plan.cases if one.model == case.model and is_profiled(one)]
+        named = (
+            ", such as " + " and ".join(f"{one.id[:12]} ({one.title()})" for one in profiled[:2]) if profiled else ""
+        )
+        return UsageError(
+            f"{case.title()} cannot be explained: runs of the workload {case.workload} make no profile",
+            hint=f"give cases of the workload infer{named}",
+        )
     said = why_no_profile(dataset, case.id)
     told = f" ({said})" if said else ""
     hint = f"runs of this pybench store one: `pybench run {dataset.campaign.path} --rerun {case.id[:12]}`"
     return UsageError(f"{dataset.campaign.path}: no run of {case.title()} stored a profile{told}", hint=hint)
 
 
-def _mean(measurements: Measurements, case: Case, metric: str) -> float | None:
-    values = measurements.cell(case.id, metric).values
-    return fmean(values.values()) if values else None
-
-
-def _is_faster(first: ExplainedCase, second: ExplainedCase) -> bool:
+def _is_faster(first: ExplainedCase, second: ExplainedCase, ratio: Estimate | None) -> bool:
+    if ratio is not None:
+        return ratio.value < 1
     if first.latency_ms is not None and second.latency_ms is not None:
         return first.latency_ms < second.latency_ms
     return first.profile.total_ms < second.profile.total_ms
@@ -238,8 +297,9 @@ def _case_json(side: ExplainedCase) -> dict[str, Any]:
         "profile": {"source": profile.source, "method": profile.method, "iterations": profile.iterations},
         "kernels_count": len(profile.running),
         "qdq_nodes_count": profile.qdq_nodes,
-        "energies_j": dict(side.energies_j),
-        "throughput_samples_per_s": side.samples_per_s,
+        "energies_j": {metric: side.estimates[metric].value for metric in ENERGIES if metric in side.estimates},
+        "throughput_samples_per_s": side.estimates[THROUGHPUT].value if THROUGHPUT in side.estimates else None,
+        "estimates": {metric: mean.as_json() for metric, mean in side.estimates.items()},
     }
 
 

@@ -16,6 +16,8 @@ from pybench.analysis.statistics.paired import holm
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
+from pybench.report.numbers import format_estimate
+from pybench.report.sections.findings.sentences import sentence_groups
 from pybench.report.sections.reliability.boards import boards_table
 from pybench.report.sections.reliability.doubts import doubts
 from pybench.report.sentences import Sentence
@@ -28,9 +30,10 @@ BLOCKS = 10
 NOISE = np.random.default_rng(5).normal(0, 0.002, (BLOCKS, 2))
 
 
-def ran(folder: Path, gains: tuple[float, ...], **accept: float) -> Analysis:
+def ran(folder: Path, gains: tuple[float, ...], *, judged: bool = True, **accept: float) -> Analysis:
     """Blocks on as many boards as `gains` in turn. All cases of a board are as fast; INT8 besides by its gain."""
-    declared = {"baseline": {"precision": "fp32"}, "accept": accept or {"speedup_min": 1.1}}
+    criteria = {"accept": accept or {"speedup_min": 1.1}} if judged else {}
+    declared = {"baseline": {"precision": "fp32"}, **criteria}
     builder = CampaignBuilder(folder, [FP32, INT8], repetitions=BLOCKS, declared=declared)
     for block in range(1, BLOCKS + 1):
         board = (block - 1) % len(gains)
@@ -73,6 +76,20 @@ def test_what_all_cases_of_a_board_share_is_no_difference(tmp_path: Path) -> Non
     titles = [sentence.lead for sentence in said(tmp_path / "c", analysis)]
     assert "Several boards" in titles
     assert "Different devices" not in titles
+
+
+@pytest.mark.parametrize(("judged", "label"), [(True, "Speed-up"), (False, "Mean latency ratio")])
+def test_the_finding_itself_says_where_boards_differ(tmp_path: Path, judged: bool, label: str) -> None:
+    def told(folder: Path, gains: tuple[float, ...]) -> tuple[str, Analysis]:
+        analysis = ran(folder, gains, judged=judged)
+        ((_, sentences),) = sentence_groups(analysis)
+        return sentences[0].text, analysis
+
+    text, analysis = told(tmp_path / "differ", (2.0, 2.03))
+    effects = sorted(analysis.boards[0].by_board.values(), key=lambda effect: effect.value)
+    shown = [format_estimate(effect)[0] for effect in effects]
+    assert text.endswith(f" Boards differ in {label}: {shown[0]}× and {shown[1]}×."), text
+    assert "Boards differ" not in told(tmp_path / "same", (2.0, 2.0))[0]
 
 
 def test_boards_that_differ_are_said_and_listed(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
+from pybench.analysis import analyse
 from pybench.analysis.findings.explanation import Explanation, explain, names_of
 from pybench.case import Case
 from pybench.catalogue.runtimes import RUNTIMES
@@ -72,6 +74,44 @@ def test_the_slower_case_comes_first_whichever_was_named_first(tmp_path: Path) -
         assert found.loss_ms == pytest.approx(1.0)
 
 
+def of_values(folder: Path, fp32: list[float], int8: list[float]) -> CampaignBuilder:
+    """Latencies of both cases in ms, block by block."""
+    builder = CampaignBuilder(folder, [FP32, INT8], repetitions=len(fp32))
+    for case, profile_of, values in ((FP32, FAST, fp32), (INT8, SLOW, int8)):
+        for block, value in enumerate(values, start=1):
+            builder.run(case, block, {"latency_mean_ms": value}, profile=profile_of)
+    return builder
+
+
+def test_means_and_their_ratio_are_those_of_the_report(tmp_path: Path) -> None:
+    """The values of a first user, whose arithmetic mean of int8 was 0.0705 ms."""
+    builder = of_values(tmp_path / "c", [0.0231, 0.0270, 0.0339], [0.1231, 0.0603, 0.0281])
+    found = explained(builder.path, INT8, FP32)
+    reported = analyse(load(builder.path))
+    for side in found.sides:
+        finding = next(one for one in reported.cases if one.case == side.case)
+        assert side.estimates["latency_mean_ms"] == finding.metrics["latency_mean_ms"].estimate
+    assert found.sides[0].latency_ms == pytest.approx((0.1231 * 0.0603 * 0.0281) ** (1 / 3))
+    ratios = [x / y for x, y in zip([0.1231, 0.0603, 0.0281], [0.0231, 0.0270, 0.0339], strict=True)]
+    ratio = found.ratios["latency_mean_ms"]
+    assert ratio.value == pytest.approx(math.prod(ratios) ** (1 / 3))
+    assert ratio.lower is not None
+    assert ratio.lower < 1
+    assert not found.is_shown
+    stored = found.as_json()
+    assert stored["is_shown"] is False
+    assert stored["ratios"]["latency_mean_ms"] == ratio.as_json()
+
+
+def test_a_difference_beyond_the_scatter_is_shown_from_either_side(tmp_path: Path) -> None:
+    builder = of_values(tmp_path / "c", [1.0, 1.02, 0.99], [2.0, 2.05, 1.97])
+    for cases in ((FP32, INT8), (INT8, FP32)):
+        found = explained(builder.path, *cases)
+        assert found.sides[0].case == INT8
+        assert found.ratios["latency_mean_ms"].value == pytest.approx(2.0, rel=0.01)
+        assert found.is_shown
+
+
 def test_losses_by_work_add_up_to_the_whole_and_moves_of_constants_are_apart(tmp_path: Path) -> None:
     found = explained(campaign(tmp_path / "c", fp32=3.0, int8=4.0).path, INT8, FP32)
     shares = {(share.work, share.constants): (share.counts, share.excess_ms) for share in found.shares}
@@ -111,6 +151,9 @@ def test_cases_that_ran_with_two_drivers_are_explained_with_what_differs(tmp_pat
             "int8 and fp32 ran with different software, which may explain a difference: driver 590.2 against 580.1."
         )
         assert found_out.as_json()["software"] == [{"name": "driver", "baseline": "580.1", "case": "590.2"}]
+        assert found_out.ratios == {}
+        assert found_out.why_no_ratio is not None
+        assert found_out.why_no_ratio.startswith("not comparable: ")
     same = explained(campaign(tmp_path / "same", fp32=3.0, int8=4.0).path, INT8, FP32)
     assert not any("software" in one for one in sentences(same))
 
@@ -148,6 +191,17 @@ def test_a_runtime_that_tells_no_kernels_is_told_with_those_that_do(tmp_path: Pa
     )
     able = [row.name for row in RUNTIMES.values() if row.profile is not None]
     assert error.value.hint == f"give cases of {', '.join(able[:-1])} or {able[-1]}"
+
+
+def test_a_workload_that_makes_no_profile_sends_nobody_to_run_it_again(tmp_path: Path) -> None:
+    accuracy = FP32.with_factors(workload="accuracy")
+    builder = CampaignBuilder(tmp_path / "c", [FP32, accuracy], repetitions=1)
+    builder.run(FP32, 1, {"latency_mean_ms": 1.0}, profile=FAST)
+    builder.run(accuracy, 1, {"top1_percent": 90.0})
+    with pytest.raises(UsageError) as error:
+        explained(builder.path, FP32, accuracy)
+    assert error.value.message.endswith("cannot be explained: runs of the workload accuracy make no profile")
+    assert error.value.hint == f"give cases of the workload infer, such as {FP32.id[:12]} ({FP32.title()})"
 
 
 def engines(folder: Path, **inspected: str) -> tuple[CampaignBuilder, tuple[Case, Case]]:

@@ -83,6 +83,15 @@ def test_the_full_table_has_every_metric_of_every_case(page: Path) -> None:
     ]  # fmt: skip
 
 
+def test_an_interval_without_the_gain_of_the_board_has_no_plus_minus(page: Path) -> None:
+    """± is the absolute interval of the tables of cases, which is wider."""
+    table, notes = tex(page, "table1-by-batch").split(r"\end{tabular}")
+    assert r"$\pm$" not in table
+    assert "leaves out the gain of the board" in notes
+    energies = [row["gpu_energy_per_sample_j"] for row in rows_of(page, "table1-by-batch")]
+    assert any(energies)
+
+
 def test_a_missing_energy_is_a_dash_with_its_reason_and_never_zero(page: Path) -> None:
     row = rows_of(page, "table1-by-batch")[9]
     assert (row["case"], row["batch"], row["gpu_energy_per_sample_j"]) == ("INT8+FP16", "1", "")

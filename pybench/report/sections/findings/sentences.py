@@ -13,14 +13,23 @@ from collections.abc import Sequence
 import polars as pl
 
 from pybench.analysis import Analysis
+from pybench.analysis.findings.boards import BoardEffects
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.analysis.statistics.estimate import ONE_REPETITION
 from pybench.analysis.statistics.paired import POWER
+from pybench.case.pairing import Pair
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
-from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts, varying_factors
-from pybench.report.numbers import display_unit, factor_above_one, format_p
+from pybench.report.labels import (
+    bound_text,
+    case_text,
+    comparison_label,
+    criterion_label,
+    pair_texts,
+    varying_factors,
+)
+from pybench.report.numbers import display_unit, factor_above_one, format_estimate, format_p
 from pybench.report.reasons import because
 from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
 from pybench.report.sentences import Sentence, estimate_text, list_text
@@ -30,8 +39,9 @@ MOST_NAMED = 6  # comparisons without a number for one reason that are named; a 
 
 def sentence_groups(analysis: Analysis) -> list[tuple[str, list[Sentence]]]:
     """Title of each comparison -> its sentences; without comparisons, what was measured."""
+    differing = [one for one in analysis.boards if one.differs]
     groups = [
-        (contrast.contrast.title(), _contrast_sentences(contrast, verdicts))
+        (contrast.contrast.title(), _contrast_sentences(contrast, verdicts, differing))
         for contrast, verdicts in zip(analysis.contrasts, analysis.verdicts, strict=True)
     ]
     if not groups:
@@ -70,7 +80,10 @@ def _token_alarm(analysis: Analysis) -> str:
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[Sentence]:
+def _contrast_sentences(
+    contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], differing: Sequence[BoardEffects]
+) -> list[Sentence]:
+    """`differing`: effects that are not the same on all boards."""
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
     context = context_factors(contrast, subjects(verdicts))
     sentences = []
@@ -86,10 +99,12 @@ def _contrast_sentences(contrast: ContrastFinding, verdicts: Sequence[CaseVerdic
         elif verdict.verdict is None and (why := _why_no_effect(pair)) is not None:
             unmeasured.setdefault(because(why), []).append(subject)
         elif verdict.verdict is None:
-            sentences.append(Sentence(subject, _effect_text(pair), "neutral"))
+            text = _effect_text(pair) + _boards_text(pair.pair, [str(pair.pair.case.headline)], differing)
+            sentences.append(Sentence(subject, text, "neutral"))
         else:
             judged = dict.fromkeys(_judgement_text(one) for one in verdict.judgements)  # two cases may share a number
-            text = "; ".join(judged) + "." + _device_text(pair)
+            metrics = [one.criterion.metric for one in verdict.judgements]
+            text = "; ".join(judged) + "." + _device_text(pair) + _boards_text(pair.pair, metrics, differing)
             sentences.append(Sentence(subject, text, TONES[verdict.verdict], verdict.verdict.value))
     if unmeasured:
         texts = [_unmeasured_text(why, those) for why, those in unmeasured.items()]
@@ -147,6 +162,22 @@ def _effect_text(pair: PairFinding) -> str:
     )
     equal = f", equivalent within a factor of 1.05 (p {format_p(effect.p_equivalence)})" if effect.is_equivalent else ""
     return f"{text}, no difference shown{equal}{seen}." + _device_text(pair)
+
+
+def _boards_text(pair: Pair, metrics: Sequence[str], differing: Sequence[BoardEffects]) -> str:
+    """` Boards differ in Speed-up: 9.459× and 9.571×.`: an interval over all blocks may contain neither."""
+    found = [one for one in differing if one.pair == pair and one.metric.name in metrics]
+    return "".join(
+        f" Boards differ in {comparison_label(one.metric, one.metric.scale, inverse=one.inverse)}: {_by_board(one)}."
+        for one in found
+    )
+
+
+def _by_board(effects: BoardEffects) -> str:
+    sign = "×" if effects.metric.scale == "ratio" else ""
+    ascending = sorted(effects.by_board.values(), key=lambda estimate: estimate.value)
+    texts = [f"{format_estimate(estimate, signed=not sign)[0]}{sign}" for estimate in ascending]
+    return list_text(texts) if len(texts) <= MOST_NAMED else f"{texts[0]} to {texts[-1]} on {len(texts)} boards"
 
 
 def _device_text(pair: PairFinding) -> str:

@@ -36,7 +36,6 @@ from pybench.report.tables import (
     estimate_cell,
     estimate_fields,
     number_cell,
-    symmetric_cell,
     text_cell,
 )
 
@@ -59,6 +58,9 @@ _IN_FULL = (
     "model_bytes",
 )
 _ENERGY = "gpu_energy_per_sample_j"
+_ENERGY_INTERVAL_NOTE = (
+    "An interval of energy leaves out the gain of the board's sensor, which the ± in the tables of cases contains."
+)
 
 Line = tuple[TradeOff, ...]
 
@@ -242,7 +244,8 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
         cells.append((Cell(label, csv=(label, row.case.id)), number_cell(row.case.batch), *figures, *_verdicts(row)))
     notes = (
         *_notes(contrast, rows, ()),
-        "±: half of Student's 95 % interval over repetitions. Brackets: 95 % score intervals over images.",
+        "Brackets: 95 % intervals, of accuracies by scores over images, of the rest Student's over repetitions.",
+        *([_ENERGY_INTERVAL_NOTE] if _ENERGY in shown else []),
         "By intervals: the verdict of the paired comparison on the bounds of the plan (table of verdicts).",
     )
     title = f"Trade-offs at each batch: {contrast.title()}"
@@ -254,7 +257,7 @@ def _mean_cell(figure: Figure, metric: str, unit: Any) -> Cell:
         return estimate_cell(figure.estimate, unit=unit, why_none=figure.why_none)
     if METRICS[metric].is_counted and figure.estimate is not None:  # repetitions that are equal are no doubt here
         return number_cell(figure.estimate.value, text=format_fixed(figure.estimate.value / unit.scale, 2))
-    return symmetric_cell(figure.estimate, unit=unit, why_none=figure.why_none)
+    return estimate_cell(figure.estimate, unit=unit, why_none=figure.why_none)
 
 
 def _verdicts(row: TradeOff) -> tuple[Cell, ...]:
