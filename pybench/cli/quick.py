@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # they compute, so they are imported when they are called
 
 CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
 NEXT_REPETITIONS = 30
+AGAIN = "runs that crashed, were killed or took too long"
 
 
 def quick(
@@ -88,7 +89,7 @@ def quick(
         say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
         raise typer.Exit(EXIT_INTERRUPTED)
     if not any(rounds.groups.values()):
-        raise _unmeasurable(target, rounds)
+        raise _unmeasurable(target, campaign, rounds)
     keep_plan(plan, with_repetitions(text, max(rounds.blocks, 1)))
     _open(plan, out)
     rows, page = _report(campaign, setup.machine, rounds)
@@ -125,6 +126,10 @@ class Answer:
         for one in self.rows:
             if one.failed is not None:
                 print(f"not measured: {called(one.case)}, batch {one.case.batch}: {one.failed}")
+            elif one.failures:
+                print(f"failed: {_failures(one, self.rounds)}")
+        if any(one.failures for one in self.rows):
+            print(f"The same command repeats {AGAIN}, and so does `pybench run {self.plan} --retry-failed`.")
         print()
         print(self.verdict.sentence)
         print(f"report: {self.page}")
@@ -239,11 +244,28 @@ def _measure(setup: RoundsSetup) -> Rounds:
             listener.close()
 
 
-def _unmeasurable(target: Target, rounds: Rounds) -> InputError:
-    reasons = list(dict.fromkeys(rounds.failed.values()))
-    if not reasons:
+def _failures(row: Row, rounds: Rounds) -> str:
+    """`int8 on onnxruntime (cpu), batch 1: 1 of 3 runs: crashed: ...`."""
+    from pybench.quick.verdict import called
+
+    times = rounds.groups.get(row.case.batch, {}).get(row.case.id, {})
+    runs = counted(len(row.failures) + len(times), "run")
+    left_out = "" if row.is_ranked else "; the verdict leaves it out"
+    return f"{called(row.case)}, batch {row.case.batch}: {len(row.failures)} of {runs}: {row.failures[-1]}{left_out}"
+
+
+def _unmeasurable(target: Target, campaign: CampaignDirectory, rounds: Rounds) -> InputError:
+    found = next(iter(rounds.failures.items()), None)
+    if found is None:
         return InputError(f"{target.model}: no run ended in time", hint="raise --minutes")
-    return InputError(f"{target.model} cannot be measured here: {reasons[0]}", hint="`pybench inspect` shows the file")
+    case_id, (why, *_) = found
+    if why.startswith(("unsupported", "oom")):
+        hint = f"`pybench inspect {target.model}` shows the file"
+    else:
+        logs = [attempt.file(layout.STDERR) for attempt in campaign.attempts(case_id, 1)]
+        read = "".join(f"read {log}; " for log in logs[-1:] if log.exists())
+        hint = f"{read}the same command repeats {AGAIN}"
+    return InputError(f"{target.model} cannot be measured here: {why}", hint=hint)
 
 
 def _report(campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> tuple[list[Row], Path]:

@@ -22,6 +22,7 @@ from pybench.cli import main
 from pybench.launcher import Launcher
 from pybench.machine.asking import ask_worker
 from pybench.plan import load_plan
+from pybench.runner.process import WorkerEnd
 from tests.support.onnx_files import write
 from tests.support.onnx_models import model
 
@@ -165,6 +166,28 @@ def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixt
     rows = {(row["precision"], row["batch"]): row for row in found["cases"]}
     assert any(row["latency_ms"] for (_, batch), row in rows.items() if batch == 1)
     assert rows["fp32", 8]["latency_ms"] is None
+
+
+def test_a_crash_is_told_with_its_log_and_repeated_by_the_same_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("plain", Path())
+    words = ("--precision", "fp32", "--batch", "1", "--minutes", "0.01")
+    report = {"outcome": "crashed", "reason": "ModuleNotFoundError", "detail": "No module named 'pybench.gone'"}
+
+    def crash(launcher: Launcher, arguments: Sequence[str], folder: Path, *_: Any) -> WorkerEnd:
+        (folder / "stderr.log").touch()
+        return WorkerEnd(1, None, report, None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", 1.0, None)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("pybench.runner.campaign.run_worker", crash)
+        assert main(["quick", str(path), *words, *ONLY]) == 2
+    said = capsys.readouterr().err
+    assert "error: model.onnx cannot be measured here: crashed: No module named 'pybench.gone'" in said
+    (log,) = Path("results/quick-model/runs").glob("*/*/*/stderr.log")
+    assert f"hint: read {log}; the same command repeats runs that crashed" in said
+    found = quick(capsys, str(path), *words)
+    assert [(row["failed"], row["failures"]) for row in found["cases"]] == [(None, [])]
 
 
 def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
