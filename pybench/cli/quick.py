@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,15 @@ from pybench.cli.show import counted, print_json, say
 from pybench.errors import EXIT_INTERRUPTED, InputError
 from pybench.machine import Machine
 from pybench.quick.candidates import Candidates, Restriction, find_candidates
-from pybench.quick.plan_text import keep_plan, kept_text, plan_text, with_repetitions
+from pybench.quick.plan_text import (
+    campaign_name,
+    keep_plan,
+    kept_text,
+    own_name,
+    plan_text,
+    refuse_other,
+    with_repetitions,
+)
 from pybench.quick.target import Target, find_target
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
@@ -53,7 +62,9 @@ def quick(
         Optional[float],
         typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
     ] = None,
-    plan: Annotated[Path, typer.Option("--plan", help="Where the plan is written.")] = Path("quick.yaml"),
+    plan: Annotated[
+        Optional[Path], typer.Option("--plan", help="Where the plan is written [default: quick-MODEL.yaml].")
+    ] = None,
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
     ] = None,
@@ -69,11 +80,15 @@ def quick(
     from pybench.quick.verdict import judge
 
     begin_s = time.monotonic()
-    target = find_target(model, plan.parent, sizes_of(shape), arrays)
+    target = find_target(model, Path() if plan is None else plan.parent, sizes_of(shape), arrays)
+    if plan is not None:
+        refuse_other(plan, target)
     _tell_target(target)
     found = find_candidates(target, Restriction(tuple(runtime or ()), tuple(precision or ()), tuple(batch or ())))
     _tell_candidates(found)
-    text = kept_text(plan, plan_text(target, found, MOST_BLOCKS))
+    name = campaign_name(target) if plan is not None else own_name(target, found, MOST_BLOCKS)
+    plan = plan or Path(f"{name}.yaml")
+    text = kept_text(plan, plan_text(target, found, MOST_BLOCKS, name))
     keep_plan(plan, with_repetitions(text, MOST_BLOCKS))
     campaign, resolved = _open(plan, out)
     setup = RoundsSetup(
@@ -86,22 +101,23 @@ def quick(
     )
     rounds = _measure(setup)
     if rounds.stopped_by == "interrupted":
-        say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
+        say(f"interrupted: the same command continues, and so does `pybench run {shlex.quote(str(plan))}`")
         raise typer.Exit(EXIT_INTERRUPTED)
     if not any(rounds.groups.values()):
         raise _unmeasurable(target, campaign, rounds)
     keep_plan(plan, with_repetitions(text, max(rounds.blocks, 1)))
     _open(plan, out)
     rows, page = _report(campaign, setup.machine, rounds)
-    answer = Answer(target, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
+    answer = Answer(target, name, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
     answer.print_json() if as_json else answer.print()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Everything that is printed."""
+    """Everything that is printed. `name`: of the campaign."""
 
     target: Target
+    name: str
     plan: Path
     campaign: CampaignDirectory
     page: Path
@@ -111,10 +127,15 @@ class Answer:
     candidates: Candidates
 
     @property
+    def run(self) -> str:
+        """The command that continues the campaign."""
+        is_usual = self.campaign.path == layout.RESULTS / self.name
+        out = [] if is_usual else ["--out", str(self.campaign.path)]
+        return shlex.join(["pybench", "run", str(self.plan), *out])
+
+    @property
     def next_step(self) -> str:
-        return f"pybench run {self.plan} --repetitions {NEXT_REPETITIONS}" + (
-            "" if self.campaign.path == _usual_directory(self.target) else f" --out {self.campaign.path}"
-        )
+        return f"{self.run} --repetitions {NEXT_REPETITIONS}"
 
     def print(self) -> None:
         from pybench.quick.verdict import called
@@ -129,7 +150,7 @@ class Answer:
             elif one.failures:
                 print(f"failed: {_failures(one, self.rounds)}")
         if any(one.failures for one in self.rows):
-            print(f"The same command repeats {AGAIN}, and so does `pybench run {self.plan} --retry-failed`.")
+            print(f"The same command repeats {AGAIN}, and so does `{self.run} --retry-failed`.")
         print()
         print(self.verdict.sentence)
         print(f"report: {self.page}")
@@ -211,10 +232,6 @@ def _minutes(found: Candidates) -> float:
 
     builds = any(RUNTIMES[entry.runtime].making_s is not None for entry in found.entries)
     return ENGINE_MINUTES if builds else CPU_MINUTES
-
-
-def _usual_directory(target: Target) -> Path:
-    return layout.RESULTS / f"quick-{target.name}"
 
 
 def _open(plan: Path, out: Path | None) -> tuple[CampaignDirectory, ResolvedPlan]:
