@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,15 @@ from pybench.cli.show import counted, print_json, say
 from pybench.errors import EXIT_INTERRUPTED, InputError
 from pybench.machine import Machine
 from pybench.quick.candidates import Candidates, Restriction, find_candidates
-from pybench.quick.plan_text import keep_plan, kept_text, plan_text, with_repetitions
+from pybench.quick.plan_text import (
+    campaign_name,
+    keep_plan,
+    kept_text,
+    own_name,
+    plan_text,
+    refuse_other,
+    with_repetitions,
+)
 from pybench.quick.target import Target, find_target
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
@@ -34,6 +43,7 @@ if TYPE_CHECKING:  # they compute, so they are imported when they are called
 
 CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
 NEXT_REPETITIONS = 30
+AGAIN = "runs that crashed, were killed or took too long"
 
 
 def quick(
@@ -52,7 +62,9 @@ def quick(
         Optional[float],
         typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
     ] = None,
-    plan: Annotated[Path, typer.Option("--plan", help="Where the plan is written.")] = Path("quick.yaml"),
+    plan: Annotated[
+        Optional[Path], typer.Option("--plan", help="Where the plan is written [default: quick-MODEL.yaml].")
+    ] = None,
     out: Annotated[
         Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
     ] = None,
@@ -68,11 +80,15 @@ def quick(
     from pybench.quick.verdict import judge
 
     begin_s = time.monotonic()
-    target = find_target(model, plan.parent, sizes_of(shape), arrays)
+    target = find_target(model, Path() if plan is None else plan.parent, sizes_of(shape), arrays)
+    if plan is not None:
+        refuse_other(plan, target)
     _tell_target(target)
     found = find_candidates(target, Restriction(tuple(runtime or ()), tuple(precision or ()), tuple(batch or ())))
     _tell_candidates(found)
-    text = kept_text(plan, plan_text(target, found, MOST_BLOCKS))
+    name = campaign_name(target) if plan is not None else own_name(target, found, MOST_BLOCKS)
+    plan = plan or Path(f"{name}.yaml")
+    text = kept_text(plan, plan_text(target, found, MOST_BLOCKS, name))
     keep_plan(plan, with_repetitions(text, MOST_BLOCKS))
     campaign, resolved = _open(plan, out)
     setup = RoundsSetup(
@@ -85,22 +101,23 @@ def quick(
     )
     rounds = _measure(setup)
     if rounds.stopped_by == "interrupted":
-        say(f"interrupted: the same command continues, and so does `pybench run {plan}`")
+        say(f"interrupted: the same command continues, and so does `pybench run {shlex.quote(str(plan))}`")
         raise typer.Exit(EXIT_INTERRUPTED)
     if not any(rounds.groups.values()):
-        raise _unmeasurable(target, rounds)
+        raise _unmeasurable(target, campaign, rounds)
     keep_plan(plan, with_repetitions(text, max(rounds.blocks, 1)))
     _open(plan, out)
     rows, page = _report(campaign, setup.machine, rounds)
-    answer = Answer(target, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
+    answer = Answer(target, name, plan, campaign, page, rounds, rows, judge(rounds, rows), found)
     answer.print_json() if as_json else answer.print()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Everything that is printed."""
+    """Everything that is printed. `name`: of the campaign."""
 
     target: Target
+    name: str
     plan: Path
     campaign: CampaignDirectory
     page: Path
@@ -110,10 +127,15 @@ class Answer:
     candidates: Candidates
 
     @property
+    def run(self) -> str:
+        """The command that continues the campaign."""
+        is_usual = self.campaign.path == layout.RESULTS / self.name
+        out = [] if is_usual else ["--out", str(self.campaign.path)]
+        return shlex.join(["pybench", "run", str(self.plan), *out])
+
+    @property
     def next_step(self) -> str:
-        return f"pybench run {self.plan} --repetitions {NEXT_REPETITIONS}" + (
-            "" if self.campaign.path == _usual_directory(self.target) else f" --out {self.campaign.path}"
-        )
+        return f"{self.run} --repetitions {NEXT_REPETITIONS}"
 
     def print(self) -> None:
         from pybench.quick.verdict import called
@@ -125,6 +147,10 @@ class Answer:
         for one in self.rows:
             if one.failed is not None:
                 print(f"not measured: {called(one.case)}, batch {one.case.batch}: {one.failed}")
+            elif one.failures:
+                print(f"failed: {_failures(one, self.rounds)}")
+        if any(one.failures for one in self.rows):
+            print(f"The same command repeats {AGAIN}, and so does `{self.run} --retry-failed`.")
         print()
         print(self.verdict.sentence)
         print(f"report: {self.page}")
@@ -208,10 +234,6 @@ def _minutes(found: Candidates) -> float:
     return ENGINE_MINUTES if builds else CPU_MINUTES
 
 
-def _usual_directory(target: Target) -> Path:
-    return layout.RESULTS / f"quick-{target.name}"
-
-
 def _open(plan: Path, out: Path | None) -> tuple[CampaignDirectory, ResolvedPlan]:
     """The plan as a campaign that may be run."""
     from pybench.plan import expand, load_plan, resolve
@@ -239,11 +261,28 @@ def _measure(setup: RoundsSetup) -> Rounds:
             listener.close()
 
 
-def _unmeasurable(target: Target, rounds: Rounds) -> InputError:
-    reasons = list(dict.fromkeys(rounds.failed.values()))
-    if not reasons:
+def _failures(row: Row, rounds: Rounds) -> str:
+    """`int8 on onnxruntime (cpu), batch 1: 1 of 3 runs: crashed: ...`."""
+    from pybench.quick.verdict import called
+
+    times = rounds.groups.get(row.case.batch, {}).get(row.case.id, {})
+    runs = counted(len(row.failures) + len(times), "run")
+    left_out = "" if row.is_ranked else "; the verdict leaves it out"
+    return f"{called(row.case)}, batch {row.case.batch}: {len(row.failures)} of {runs}: {row.failures[-1]}{left_out}"
+
+
+def _unmeasurable(target: Target, campaign: CampaignDirectory, rounds: Rounds) -> InputError:
+    found = next(iter(rounds.failures.items()), None)
+    if found is None:
         return InputError(f"{target.model}: no run ended in time", hint="raise --minutes")
-    return InputError(f"{target.model} cannot be measured here: {reasons[0]}", hint="`pybench inspect` shows the file")
+    case_id, (why, *_) = found
+    if why.startswith(("unsupported", "oom")):
+        hint = f"`pybench inspect {target.model}` shows the file"
+    else:
+        logs = [attempt.file(layout.STDERR) for attempt in campaign.attempts(case_id, 1)]
+        read = "".join(f"read {log}; " for log in logs[-1:] if log.exists())
+        hint = f"{read}the same command repeats {AGAIN}"
+    return InputError(f"{target.model} cannot be measured here: {why}", hint=hint)
 
 
 def _report(campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> tuple[list[Row], Path]:

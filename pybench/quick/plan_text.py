@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
+from pybench.campaign import layout
 from pybench.catalogue.precisions import quantised_type
 from pybench.errors import UsageError
 from pybench.quick.candidates import GPU_ENERGY_WINDOW_S, CandidateEntry, Candidates
@@ -17,23 +19,49 @@ _REPETITIONS = re.compile(r"^repetitions: \d+$", re.MULTILINE)
 BASELINE = "fp32"
 
 
-def plan_text(target: Target, candidates: Candidates, repetitions: int) -> str:
-    """The plan; equal targets and candidates give equal texts."""
-    return "\n".join([*_lines(target, candidates, repetitions), ""])
+def plan_text(target: Target, candidates: Candidates, repetitions: int, name: str) -> str:
+    """The plan; equal targets, candidates and names give equal texts."""
+    return "\n".join([*_lines(target, candidates, repetitions, name), ""])
+
+
+def campaign_name(target: Target, number: int = 1) -> str:
+    """`quick-MODEL`, `quick-MODEL-2`: the name of the campaign, and of the plan's file."""
+    return f"quick-{target.name}" if number == 1 else f"quick-{target.name}-{number}"
+
+
+def own_name(target: Target, candidates: Candidates, repetitions: int) -> str:
+    """The first name whose plan file, and whose campaign, is not there or is of the same plan."""
+    names = (campaign_name(target, number) for number in count(1))
+    return next(name for name in names if _is_free(name, plan_text(target, candidates, repetitions, name)))
+
+
+def _is_free(name: str, text: str) -> bool:
+    files = (Path(f"{name}.yaml"), layout.RESULTS / name / layout.PLAN)
+    return all(_is_same(path, text) for path in files if path.exists())
+
+
+def refuse_other(path: Path, target: Target) -> None:
+    """Raises UsageError for a file that is no plan of `quick` for this model: before anything is probed."""
+    if path.exists() and _read(path).partition("\n")[0] != _header(target):
+        raise _is_another(path)
 
 
 def keep_plan(path: Path, text: str) -> None:
     """Writes the plan. A file that differs in more than its repetitions is somebody's, and stays: UsageError."""
     if path.exists() and not _is_same(path, text):
-        raise UsageError(
-            f"{path} exists and is another plan", hint="give the plan another name with --plan, or remove the file"
-        )
+        raise _is_another(path)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}", hint="give --plan a path in a writable folder"
         ) from error
+
+
+def _is_another(path: Path) -> UsageError:
+    return UsageError(
+        f"{path} exists and is another plan", hint="give the plan another name with --plan, or remove the file"
+    )
 
 
 def kept_text(path: Path, text: str) -> str:
@@ -50,19 +78,28 @@ _MEASURED = re.compile(r"^(repetitions|    (warmup_)?iterations|    calibration_
 
 
 def _is_same(path: Path, text: str) -> bool:
+    return _MEASURED.sub("", _read(path)) == _MEASURED.sub("", text)
+
+
+def _read(path: Path) -> str:
     try:
-        there = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} cannot be read as a plan: {error}", hint="give the plan another name with --plan"
         ) from error
-    return _MEASURED.sub("", there) == _MEASURED.sub("", text)
 
 
-def _lines(target: Target, candidates: Candidates, repetitions: int) -> Iterator[str]:
-    yield f"# Written by `pybench quick {target.model}`. To measure more of the same: pybench run PLAN --repetitions 30"
+def _header(target: Target) -> str:
+    return (
+        f"# Written by `pybench quick {target.model}`. To measure more of the same: pybench run PLAN --repetitions 30"
+    )
+
+
+def _lines(target: Target, candidates: Candidates, repetitions: int, name: str) -> Iterator[str]:
+    yield _header(target)
     yield "schema_version: 1"
-    yield f"name: quick-{target.name}"
+    yield f"name: {name}"
     yield "description: precisions and runtimes of one model, compared by pybench quick"
     yield "seed: 1"
     yield f"repetitions: {repetitions}"

@@ -49,7 +49,9 @@ class Row:
     energy_per_sample_j: of the GPU, or of the CPU where no GPU is measured; None: neither is
     model_bytes: of what the runtime executes; None: it is not known
     agreement: with the outputs of FP32; None: they were not compared
-    failed: why it did not run; None: it ran
+    failed: why it has no time; None: it has one
+    failures: why, of each run that has none
+    is_ranked: whether the verdict is about it, too
     """
 
     case: Case
@@ -59,6 +61,8 @@ class Row:
     model_bytes: float | None
     agreement: OutputAgreement | None
     failed: str | None
+    failures: tuple[str, ...] = ()
+    is_ranked: bool = True
 
     def as_json(self) -> dict[str, Any]:
         agreement = self.agreement
@@ -76,6 +80,8 @@ class Row:
             "against_fp32_top1_agreement_ratio": None if agreement is None else agreement.top1_ratio,
             "outputs_lost": None if agreement is None else agreement.lost,
             "failed": self.failed,
+            "failures": list(self.failures),
+            "is_ranked": self.is_ranked,
         }
 
 
@@ -133,6 +139,8 @@ def _gain(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str | None:
 def _why_no_look(rounds: Rounds) -> str:
     if rounds.stopped_by == "interrupted":
         return "it was interrupted"
+    if rounds.stopped_by == "failed":
+        return "runs of every case failed, and no block has all cases"
     return f"the time was over after {rounds.blocks} of at least 3 blocks"
 
 
@@ -149,7 +157,8 @@ def _part(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str:
     if open_rivals:
         rival = open_rivals[0]
         pair = f"{called(rows[ranking.leader].case)} and {called(rows[rival.case_id].case)}"
-        return f"not decided {at}: {pair} cannot be told apart in {ranking.blocks} blocks ({_ratio(rival)})"
+        blocks = "1 block" if ranking.blocks == 1 else f"{ranking.blocks} blocks"
+        return f"not decided {at}: {pair} cannot be told apart in {blocks} ({_ratio(rival)})"
     taken = rows[_taken(ranking, rows)].case
     if not ranking.rivals:
         return f"{at}, {called(taken)} is the only one that runs"
@@ -213,6 +222,8 @@ def _row(finding: CaseFinding, campaign: CampaignDirectory, machine: Machine, ro
         model_bytes=None if size is None else size.value,
         agreement=_agreement(case, campaign, machine),
         failed=rounds.failed.get(case.id),
+        failures=tuple(rounds.failures.get(case.id, ())),
+        is_ranked=not rounds.rankings or any(case.id in one.case_ids for one in rounds.rankings.values()),
     )
 
 

@@ -22,6 +22,7 @@ from pybench.cli import main
 from pybench.launcher import Launcher
 from pybench.machine.asking import ask_worker
 from pybench.plan import load_plan
+from pybench.runner.process import WorkerEnd
 from tests.support.onnx_files import write
 from tests.support.onnx_models import model
 
@@ -70,7 +71,7 @@ def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[st
     assert {case.id for case in plan.cases} == {row["case_id"] for row in found["cases"]}
     assert main(["check", found["directory"]]) == 0
     capsys.readouterr()
-    assert main(["run", "quick.yaml", "--repetitions", str(found["blocks"] + 1)]) == 0  # the next step, shorter
+    assert main(["run", "quick-model.yaml", "--repetitions", str(found["blocks"] + 1)]) == 0  # the next step, shorter
     assert f"{2 * (found['blocks'] + 1)} ok" in capsys.readouterr().out
 
 
@@ -86,7 +87,7 @@ def test_the_text_has_a_table_a_sentence_and_the_next_step_and_again_counts_what
     assert lines[0].split()[:4] == ["batch", "runtime", "precision", "ms"]
     assert lines[1].split()[:4] == ["1", "onnxruntime", "(cpu)", "fp32"]
     assert "is the only one that runs" in said.out  # so that it is decided
-    assert lines[-1] == "next:   pybench run quick.yaml --repetitions 30"
+    assert lines[-1] == "next:   pybench run quick-large.yaml --repetitions 30"
     assert "first look: one pass of the file takes about" in said.err
     assert "block 1  fp32 on onnxruntime (cpu), batch 1: " in said.err
     done = set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete"))
@@ -95,15 +96,29 @@ def test_the_text_has_a_table_a_sentence_and_the_next_step_and_again_counts_what
     assert set(Path("results/quick-large/runs").glob("*/*/attempt-*/complete")) == done
 
 
-def test_another_plan_is_never_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_plan_is_never_overwritten(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write("plain", Path())
     Path("quick.yaml").write_text("schema_version: 1\nname: mine\nmatrix: [{workload: noop}]\n")
-    assert main(["quick", "model.onnx"]) == 2
+    monkeypatch.setattr("pybench.cli.quick.find_candidates", lambda *_: pytest.fail("it probes before it refuses"))
+    assert main(["quick", "model.onnx", "--plan", "quick.yaml"]) == 2
     said = capsys.readouterr().err
     assert "error: quick.yaml exists and is another plan" in said
     assert "--plan" in said
     assert "mine" in Path("quick.yaml").read_text()
     assert not Path("results").exists()
+
+
+def test_other_models_and_other_options_have_plans_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    write("plain", Path())
+    write("plain", Path("other"))
+    words = ("--precision", "fp32", "--minutes", "0.01")
+    asked = [("model.onnx", "1"), ("model.onnx", "2"), ("other/model.onnx", "1"), ("model.onnx", "1")]
+    found = [quick(capsys, model, "--batch", batch, *words) for model, batch in asked]
+    assert [each["plan"] for each in found] == [
+        "quick-model.yaml", "quick-model-2.yaml", "quick-model-3.yaml", "quick-model.yaml",
+    ]  # fmt: skip
+    assert found[1]["directory"] == "results/quick-model-2"
+    assert found[1]["next"] == "pybench run quick-model-2.yaml --repetitions 30"
 
 
 def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,6 +182,28 @@ def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixt
     assert rows["fp32", 8]["latency_ms"] is None
 
 
+def test_a_crash_is_told_with_its_log_and_repeated_by_the_same_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("plain", Path())
+    words = ("--precision", "fp32", "--batch", "1", "--minutes", "0.01")
+    report = {"outcome": "crashed", "reason": "ModuleNotFoundError", "detail": "No module named 'pybench.gone'"}
+
+    def crash(launcher: Launcher, arguments: Sequence[str], folder: Path, *_: Any) -> WorkerEnd:
+        (folder / "stderr.log").touch()
+        return WorkerEnd(1, None, report, None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", 1.0, None)
+
+    with monkeypatch.context() as broken:
+        broken.setattr("pybench.runner.campaign.run_worker", crash)
+        assert main(["quick", str(path), *words, *ONLY]) == 2
+    said = capsys.readouterr().err
+    assert "error: model.onnx cannot be measured here: crashed: No module named 'pybench.gone'" in said
+    (log,) = Path("results/quick-model/runs").glob("*/*/*/stderr.log")
+    assert f"hint: read {log}; the same command repeats runs that crashed" in said
+    found = quick(capsys, str(path), *words)
+    assert [(row["failed"], row["failures"]) for row in found["cases"]] == [(None, [])]
+
+
 def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("fixed-batch", Path())
     found = quick(capsys, str(path), "--precision", "fp32", "--batch", "8", "--minutes", "0.01")
@@ -184,7 +221,7 @@ def test_each_batch_that_is_asked_for_is_judged(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr().err
     assert "error: --batch 8: model.onnx: its batch is fixed at 1, and cannot be 8: the node fold (Reshape) " in said
     assert "hint: give --batch 1, or export the model with its batch free" in said
-    assert not Path("quick.yaml").exists()
+    assert not list(Path().glob("*.yaml"))
 
 
 def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,7 +229,7 @@ def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
     np.savez("a.npz", x=np.ones((3, 12), np.float32))
     found = quick(capsys, str(path), "--input", "a.npz", "--precision", "fp32", "--minutes", "0.01")
     assert [(row["batch"], row["latency_ms"] is not None) for row in found["cases"]] == [(3, True)]
-    (case,) = load_plan("quick.yaml").cases
+    (case,) = load_plan("quick-model.yaml").cases
     assert (case.batch, case.inputs) == (3, "a.npz")
 
 
@@ -211,7 +248,7 @@ def test_arrays_that_do_not_fit_are_told(
     np.savez("a.npz", x=array)
     assert main(["quick", str(path), "--input", "a.npz", *words]) == 2
     assert f"error: {said}" in capsys.readouterr().err
-    assert not Path("quick.yaml").exists()
+    assert not list(Path().glob("*.yaml"))
 
 
 def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +256,7 @@ def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["quick", str(path), "--shape", "x.height=16", "--precision", "fp32", "--batch", "1", *ONLY,
                  "--minutes", "0.01"]) == 0  # fmt: skip
     assert "x.width is free: 224 is taken (--shape x.width=N states another)" in capsys.readouterr().err
-    (case,) = load_plan("quick.yaml").cases
+    (case,) = load_plan("quick-model.yaml").cases
     assert case.shapes == "x.height=16,x.width=224"
 
 
@@ -240,7 +277,7 @@ def test_a_file_that_cannot_be_measured_is_one_error(name: str, said: str, capsy
     lines = capsys.readouterr().err.splitlines()
     (error,) = [line for line in lines if line.startswith("error: ")]
     assert said in error
-    assert not Path("quick.yaml").exists()
+    assert not list(Path().glob("*.yaml"))
     assert not Path("results").exists()
 
 

@@ -50,6 +50,10 @@ class Ranking:
     def is_decided(self) -> bool:
         return all(rival.standing != "open" for rival in self.rivals)
 
+    @property
+    def case_ids(self) -> frozenset[str]:
+        return frozenset({self.leader, *(rival.case_id for rival in self.rivals)})
+
     def as_json(self) -> dict[str, Any]:
         return {
             "leader": self.leader,
