@@ -111,8 +111,8 @@ def open_for_running(
     """Creates the directory or continues it with a plan that may have changed.
 
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count). Raises UsageError
-    where the directory is of a plan with another name, and where a package that adds rows has changed since the campaign
-    began: its runs are others of the same cases.
+    where the directory is of a plan with another name. So it does where a package that adds rows has changed since the
+    campaign began: its runs are others of the same cases.
     """
     plan = parse_resolved_plan(content)
     storage.make_folder(campaign.path, exist_ok=True)

@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> int:
     given = _parse(arguments)
     descriptor = _open_pipe(given["--report"], os.O_WRONLY)
     _die_with(_open_pipe(given["--lifeline"], os.O_RDONLY))
+    report: dict[str, Any]
     try:
         report = _report(given)
     except UsageError as error:  # a disk that is full, or a file that only this question needs: no result of a case

@@ -57,8 +57,8 @@ def test_a_worker_without_a_report_is_told_with_its_last_words() -> None:
     "program",
     [
         "import runpy; runpy.run_module('pybench.absent')",
-        "import sys; sys.modules['pybench.worker.job'] = None; import runpy\n"
-        "sys.argv[0:1] = []; runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)",
+        "import runpy, sys; sys.modules['pybench.worker.job'] = None; del sys.argv[0]\n"
+        + "runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)",
     ],
 )
 def test_an_installation_that_lacks_a_part_is_no_crash_of_a_case(
