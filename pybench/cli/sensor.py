@@ -167,4 +167,5 @@ def _line(number: int, window: dict[str, Any]) -> str:
     numbers += [None if window[name] is None else 2 * window[name] for name in ("u_within_j", "u_absolute_j")]
     energy, within, absolute = ("-" if value is None else f"{value:.5g}" for value in numbers)
     mark = " " if window["valid"] else "!"
-    return f"{number:>6}{mark} {begin_s:>12.6f}  {length_s:>9.4f}  {energy:>11}  {within:>9}  {absolute:>10}  {codes}".rstrip()
+    line = f"{number:>6}{mark} {begin_s:>12.6f}  {length_s:>9.4f}  {energy:>11}  {within:>9}  {absolute:>10}  {codes}"
+    return line.rstrip()
