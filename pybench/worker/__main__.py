@@ -36,7 +36,6 @@ def main(arguments: list[str]) -> int:
     given = _parse(arguments)
     descriptor = _open_pipe(given["--report"], os.O_WRONLY)
     _die_with(_open_pipe(given["--lifeline"], os.O_RDONLY))
-    report: dict[str, Any]
     try:
         report = _report(given)
     except UsageError as error:  # a disk that is full, or a file that only this question needs: no result of a case
@@ -52,8 +51,8 @@ def main(arguments: list[str]) -> int:
         traceback.print_exc()
         report = _ended("crashed", Reason(Cause.EXCEPTION, _one_line(error), (type(error).__name__,)))
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pybench":
-            said = f"this installation of pybench lacks a part: {error}"
-            report = {"outcome": "usage_error", "message": said, "hint": "install pybench again, then run again"}
+            lacks = f"this installation of pybench lacks a part: {error}"
+            report = {"outcome": "usage_error", "message": lacks, "hint": "install pybench again, then run again"}
     sys.stdout.flush()
     sys.stderr.flush()
     _send(descriptor, report)

@@ -53,14 +53,15 @@ def test_a_worker_without_a_report_is_told_with_its_last_words() -> None:
     assert outcome.reason.detail == "exit status 1 without a report: ValueError: no"
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "import runpy; runpy.run_module('pybench.absent')",
-        "import runpy, sys; sys.modules['pybench.worker.job'] = None; del sys.argv[0]\n"
-        + "runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)",
-    ],
-)
+BROKEN_LATER = """
+import runpy, sys
+sys.modules["pybench.worker.job"] = None
+del sys.argv[0]
+runpy.run_module("pybench.worker", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("program", ["import runpy; runpy.run_module('pybench.absent')", BROKEN_LATER])
 def test_an_installation_that_lacks_a_part_is_no_crash_of_a_case(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
