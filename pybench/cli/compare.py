@@ -38,7 +38,7 @@ def compare(
     from pybench.analysis.findings.comparison import compare as compare_datasets
     from pybench.dataset import load
     from pybench.processes import all_cores
-    from pybench.report.comparison_tables import comparison_tables
+    from pybench.report.comparison_tables import comparison_sentences, comparison_tables
 
     with all_cores() as processes:
         datasets = [load(directory, processes=processes) for directory in (before, after)]
@@ -58,6 +58,8 @@ def compare(
         print_json(comparison.as_json())
     else:
         print_tables(comparison_tables(comparison))
+        if comparison.changes:
+            print("\n" + "\n".join(comparison_sentences(comparison)))
     _judge(comparison, before, after)
 
 

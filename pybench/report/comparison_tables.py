@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of `pybench compare`: every change, what could not be compared, and cases that only one side has."""
+"""The tables of `pybench compare`: every change, what could not be compared, and cases that only one side has.
+
+Below them stand the counts of verdicts in sentences.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 from pybench.analysis.findings.comparison import Change, Comparison, MetricChange
+from pybench.report.numbers import factor_above_one
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
 
 _TONES = {
@@ -52,6 +57,35 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
         rows = tuple((Cell(case.title(), csv=(case.id,)),) for case in cases)
         tables.append(Table(name, title, (Column("Case", ("case",)),), rows))
     return tables
+
+
+def comparison_sentences(comparison: Comparison) -> list[str]:
+    """The answer: how many metrics got worse, how many nobody can tell, and what could have been found."""
+    counts = comparison.counts
+    judged = [Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR]
+    parts = [f"{counts[change]} {change.value}" for change in judged]
+    parts += [f"{counts[change]} {change.value}" for change in _WITHOUT_VERDICT if counts[change]]
+    found = [f"From A to B: {', '.join(parts)}."]
+    if counts[Change.UNCLEAR]:
+        found.append(
+            "Unclear does not mean the same: the interval is partly outside of the tolerance, or there is none."
+        )
+    if comparison.found_from:
+        least, median = (factor_above_one(one) for one in (comparison.found_from[0], _median(comparison)))
+        found.append(
+            f"The smallest change that these runs can show to be worse is about a factor of {least}; "
+            f"for half of the metrics it is {median} or more."
+        )
+    if comparison.runs_shared:
+        found.append(
+            f"{comparison.runs_shared} of {comparison.runs_after} runs of B are runs of A, byte for byte: "
+            "between a campaign and its copy nothing can be found."
+        )
+    return found
+
+
+def _median(comparison: Comparison) -> float:
+    return statistics.median(comparison.found_from)
 
 
 def _software_table(comparison: Comparison) -> Table:

@@ -25,6 +25,7 @@ from pybench.analysis.measurements import Measurements, collect
 from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_difference
 from pybench.analysis.units import UnitScores, collect_units
+from pybench.campaign.layout import COMPLETE
 from pybench.case import Case, catalogue_of
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -44,6 +45,9 @@ class Change(StrEnum):
     UNCLEAR = "unclear"
     NOT_COMPARED = "not compared"
     NOT_COMPARABLE = "not comparable"
+
+
+_VERDICTS = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class MetricChange:
 class Comparison:
     """All changes, and what could not be joined.
 
+    runs_after: `ok` runs of B in the common cases
+    runs_shared: how many of them are runs of A, byte for byte
     only_before, only_after: cases that only one side's plan has
     unknown: stored metric that this pybench has no row of -> values on both sides
     """
@@ -89,6 +95,24 @@ class Comparison:
     unknown: Mapping[str, int]
     tolerance: float
     tolerance_pp: float
+    runs_after: int
+    runs_shared: int
+
+    @property
+    def counts(self) -> dict[Change, int]:
+        """Verdict -> how many metrics of cases have it."""
+        found = Counter(change.change for change in self.changes)
+        return {change: found[change] for change in Change}
+
+    @property
+    def found_from(self) -> list[float]:
+        """The factor from which on each ratio would be called worse, by its interval's width; the smallest first."""
+        return sorted(
+            (1 + self.tolerance) * width
+            for change in self.changes
+            if change.change in _VERDICTS and change.metric.scale == "ratio" and change.estimate is not None
+            for width in _width_towards_worse(change.estimate, change.metric)
+        )
 
     @property
     def regressions(self) -> tuple[MetricChange, ...]:
@@ -100,6 +124,13 @@ class Comparison:
             "tolerance_pp": self.tolerance_pp,
             "software": [{"name": one.name, "before": one.baseline, "after": one.candidate} for one in self.software],
             "regressions": len(self.regressions),
+            "counts": {change.value: count for change, count in self.counts.items()},
+            "worse_is_found_from_ratio": {
+                "least": self.found_from[0] if self.found_from else None,
+                "median": statistics.median(self.found_from) if self.found_from else None,
+            },
+            "runs_after": self.runs_after,
+            "runs_shared": self.runs_shared,
             "changes": [change.as_json() for change in self.changes],
             "only_before": [{"case_id": case.id, "title": case.title()} for case in self.only_before],
             "only_after": [{"case_id": case.id, "title": case.title()} for case in self.only_after],
@@ -173,7 +204,28 @@ def compare(
         unknown=sum((Counter(side.measurements.unknown) for side in sides), Counter()),
         tolerance=tolerance,
         tolerance_pp=tolerance_pp,
+        runs_after=len(_digests(after, common)),
+        runs_shared=len(_shared_runs(before, after, common)),
     )
+
+
+def _width_towards_worse(ratio: Estimate, metric: Metric) -> list[float]:
+    """The factor between a ratio and the bound that has to be beyond the tolerance; none without an interval."""
+    worse = ratio if metric.better == "lower" else ratio.inverse()
+    return [] if worse.lower is None or worse.lower <= 0 or worse.method == EXACT else [worse.value / worse.lower]
+
+
+def _shared_runs(before: Dataset, after: Dataset, cases: Sequence[Case]) -> list[str]:
+    """The digests of the runs of `after` that are runs of `before`: somebody compares a campaign with its copy."""
+    earlier = set(_digests(before, cases)) - {""}
+    return [one for one in _digests(after, cases) if one in earlier]
+
+
+def _digests(dataset: Dataset, cases: Sequence[Case]) -> list[str]:
+    """What `complete` of each `ok` run of some cases says; a run of an older pybench says nothing."""
+    is_meant = dataset.runs["case_id"].is_in([case.id for case in cases]) & (dataset.runs["outcome"] == "ok")
+    runs = dataset.runs.filter(is_meant)
+    return [(dataset.campaign.path / folder / COMPLETE).read_text(encoding="utf-8") for folder in runs["folder"]]
 
 
 def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[str, str]:

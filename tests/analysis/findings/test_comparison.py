@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from pybench.analysis.findings.comparison import Change, Comparison, compare
 from pybench.case import Case
 from pybench.dataset import load
+from pybench.report.comparison_tables import comparison_sentences
+from pybench.report.numbers import factor_above_one
 from tests.support.campaigns import CampaignBuilder, build_typical, predictions_csv
 
+_JUDGED = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
 
@@ -48,6 +52,50 @@ def test_a_campaign_against_itself_is_the_same(tmp_path: Path) -> None:
     changes = compare(dataset, dataset).changes
     assert {change.estimate.value for change in changes if change.estimate and change.metric.scale == "ratio"} == {1.0}
     assert Change.WORSE not in {change.change for change in changes}
+
+
+def test_the_answer_counts_verdicts_and_says_what_could_have_been_found(tmp_path: Path) -> None:
+    found = _compare(tmp_path, 1.3)
+    counts = found.counts
+    assert counts[Change.WORSE] == len(found.regressions)
+    assert sum(counts.values()) == len(found.changes)
+    told = comparison_sentences(found)
+    judged = [f"{counts[change]} {change.value}" for change in (*_JUDGED, Change.NOT_COMPARED)]
+    assert told[0] == f"From A to B: {', '.join(judged)}."
+    assert any(one.startswith("Unclear does not mean the same: ") for one in told) == (counts[Change.UNCLEAR] > 0)
+    least = found.found_from[0]
+    assert 1.05 < least < 1.3
+    assert f"about a factor of {factor_above_one(least)};" in " ".join(told)
+    assert "byte for byte" not in " ".join(told)
+    stored = json.loads(json.dumps(found.as_json()))
+    assert stored["counts"] == {change.value: count for change, count in counts.items()}
+    assert stored["worse_is_found_from_ratio"]["least"] == least
+    assert stored["runs_shared"] == 0
+
+
+def test_what_is_found_from_is_the_tolerance_widened_by_the_interval(tmp_path: Path) -> None:
+    builders = [CampaignBuilder(tmp_path / name, [INFER], repetitions=4) for name in "ab"]
+    for builder, times in zip(builders, ([1.0, 1.1, 0.9, 1.0], [1.2, 1.1, 1.0, 1.1]), strict=True):
+        for block, value in enumerate(times, start=1):
+            builder.run(INFER, block, {"latency_mean_ms": value, "throughput_samples_per_s": 1000 / value})
+    found = compare(*(load(builder.path) for builder in builders))
+    slower, fewer = (change.estimate for change in found.changes)
+    assert slower is not None
+    assert fewer is not None
+    assert slower.lower is not None
+    assert fewer.upper is not None
+    widths = [slower.value / slower.lower, fewer.upper / fewer.value]
+    assert found.found_from == pytest.approx(sorted(1.05 * width for width in widths))
+
+
+def test_a_campaign_compared_with_its_copy_is_noticed(tmp_path: Path) -> None:
+    dataset = load(build_typical(tmp_path / "a", repetitions=2).path)
+    shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    found = compare(dataset, load(tmp_path / "copy"))
+    assert found.runs_shared == found.runs_after == int((dataset.runs["outcome"] == "ok").sum())
+    told = comparison_sentences(found)[-1]
+    assert told.startswith(f"{found.runs_after} of {found.runs_after} runs of B are runs of A, byte for byte")
+    assert found.as_json()["runs_shared"] == found.runs_after
 
 
 def test_accuracy_is_compared_image_by_image(tmp_path: Path) -> None:
