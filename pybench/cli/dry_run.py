@@ -16,7 +16,7 @@ from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.cli.show import counted, duration_text
 from pybench.errors import UnsupportedError
-from pybench.machine import CampaignEstimate, Machine
+from pybench.machine import CampaignEstimate, Machine, count_multiply_adds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Preview:
             "runs": self.runs,
             "done": self.done,
             "estimate_s": self.guess.seconds,
+            "estimate_unknown_cases": self.guess.unknown,
             "estimate_bytes": self.guess.bytes,
         }
 
@@ -66,7 +67,9 @@ def preview(
     planned = list(runner.planned_runs(cases, plan.seed, plan.repetitions, shard))
     done = len(planned) - runner.tally(campaign, plan, planned).uncovered
     runs = Counter(run.case for run in planned if unsupported[run.case.id] is None)
-    guess = machine.estimate(runs, missing, _known(campaign, cases))
+    known_s = _known(campaign, cases)
+    counted = count_multiply_adds([case for case in runs if case.id not in known_s], plan.files)
+    guess = machine.estimate(runs, missing, known_s, counted)
     return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
 
 
@@ -81,6 +84,19 @@ def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, floa
     return {case_id: sum(found) / len(found) for case_id, found in durations.items()}
 
 
+def _time_text(guess: CampaignEstimate) -> str:
+    if guess.unknown and not guess.seconds:
+        return "an unknown time"
+    return f"{'more than' if guess.unknown else 'about'} {duration_text(guess.seconds)}"
+
+
+def _basis(guess: CampaignEstimate, runnable: str) -> str:
+    known = f"{guess.measured} of {runnable} known from their runs, the others assumed within a factor of three"
+    if not guess.unknown:
+        return known
+    return f"{known}, but for {guess.unknown}: what their models compute cannot be counted"
+
+
 def print_preview(found: Preview) -> None:
     for case in found.cases:
         error = found.unsupported[case.id]
@@ -89,12 +105,12 @@ def print_preview(found: Preview) -> None:
         print(f"to make  {recipe.title()}")
     codes = Counter(error.reason.stored_code for error in found.unsupported.values() if error)
     runnable = counted(len(found.cases) - codes.total(), "case")
-    basis = f"{found.guess.measured} of {runnable} known from their runs, the others assumed within a factor of three"
     print(
         f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
         f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"
     )
-    print(f"about {duration_text(found.guess.seconds)} and {found.guess.bytes / 1e6:.1f} MB in all ({basis})")
+    megabytes = f"{found.guess.bytes / 1e6:.1f} MB"
+    print(f"{_time_text(found.guess)} and {megabytes} in all ({_basis(found.guess, runnable)})")
     if codes:
         why = ", ".join(f"{code} {number}" for code, number in codes.most_common())
         print(f"{codes.total()} of {counted(len(found.cases), 'case')} cannot run on this machine: {why}")

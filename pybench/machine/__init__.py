@@ -6,6 +6,7 @@
 - `facts`: what a worker finds here, by `asking` it
 - `support`: whether a case can run here
 - `estimate`: how long a campaign may take before anything has run
+- `operations`: what a user's ONNX file computes, for the estimate
 - `sensor`: a GPU's power sensor, measured
 `diagnosis`: what `pybench doctor` says. `profiles`: the store of measured sensors. `opening`: what each runtime says of
 an ONNX file.
@@ -16,6 +17,7 @@ from pybench.machine.estimate import CampaignEstimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
 from pybench.machine.opening import Opening, ask_runtimes, count_flops, time_pass
+from pybench.machine.operations import count_multiply_adds
 
 __all__ = [
     "EVERYTHING",
@@ -25,6 +27,7 @@ __all__ = [
     "ask",
     "ask_runtimes",
     "count_flops",
+    "count_multiply_adds",
     "diagnose",
     "diagnose_packages",
     "time_pass",

@@ -2,7 +2,8 @@
 """How long a campaign may take and how much it may write, before anything has run: for `--dry-run`.
 
 Nominal: operations of the model over a nominal rate, plus start-up times; wrong by a factor of three either way. Once
-a case has run in a campaign, its own mean time is used instead, and that is good.
+a case has run in a campaign, its own mean time is used instead, and that is good. Where nobody has counted the
+operations of a model, nothing is assumed: the time of its runs is unknown, and counted as such.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pybench.case.yields import is_profiled
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
 
-UNKNOWN_MULTIPLY_ADDS = 2e9  # of one sample of a user's own ONNX file
 CPU_RATE = 25e9  # multiply-adds a second and core in FP32: one AVX2 core at 3 GHz at half its peak
 GPU_RATE = 10e12
 EPOCH_IMAGES = 10_000  # of a training to an accuracy, where nothing has run yet
@@ -32,26 +32,46 @@ RUN_BYTES = 12_000  # everything else of a run
 
 @dataclass(frozen=True, slots=True)
 class CampaignEstimate:
-    """Seconds and bytes of all runs together; `measured`: how many cases have a time of their own behind them."""
+    """Seconds and bytes of all runs together.
+
+    seconds: without the runs of `unknown` cases
+    measured: how many cases have a time of their own behind them
+    unknown: how many cases have no time, because the operations of their model are not known
+    """
 
     seconds: float
     bytes: int
     measured: int
+    unknown: int
 
 
 def estimate(
-    runs: Mapping[Case, int], artefacts: Sequence[Recipe], facts: Facts, known_s: Mapping[str, float]
+    runs: Mapping[Case, int],
+    artefacts: Sequence[Recipe],
+    facts: Facts,
+    known_s: Mapping[str, float],
+    counted: Mapping[str, float],
 ) -> CampaignEstimate:
-    """`runs`: of each case; `artefacts`: those that are still to be made; `known_s`: case id -> mean seconds of its
-    runs so far."""
-    seconds = sum(known_s.get(case.id, nominal_s(case, facts)) * count for case, count in runs.items())
+    """How long these runs take, and how much they write.
+
+    runs: of each case
+    artefacts: those that are still to be made
+    known_s: case id -> mean seconds of its runs so far
+    counted: case id -> multiply-adds of a sample of its file, where they are counted
+    """
+    run_s = {case: known_s.get(case.id) or nominal_s(case, facts, counted.get(case.id)) for case in runs}
+    seconds = sum((run_s[case] or 0.0) * count for case, count in runs.items())
     seconds += sum(BUILDING_S.get(recipe.kind, ARTEFACT_S) for recipe in artefacts)
     size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs.items())
-    return CampaignEstimate(seconds, size, sum(case.id in known_s for case in runs))
+    return CampaignEstimate(seconds, size, sum(case.id in known_s for case in runs), list(run_s.values()).count(None))
 
 
-def nominal_s(case: Case, facts: Facts) -> float:
-    """Nominal seconds of one run."""
+def nominal_s(case: Case, facts: Facts, counted: float | None = None) -> float | None:
+    """Nominal seconds of one run; None: the operations of its model are not known. `counted`: as in `estimate`, of
+    this case."""
+    multiply_adds = _multiply_adds(case, counted)
+    if multiply_adds is None:
+        return None
     on_gpu = bool(facts.get("torch", {}).get("cuda_devices")) and case.device != "cpu"
     cores = case.threads or facts.get("machine", {}).get("cpu_count", 1)
     rate = GPU_RATE if on_gpu else CPU_RATE * cores
@@ -61,7 +81,7 @@ def nominal_s(case: Case, facts: Facts) -> float:
         iterations = case.epochs_max * -(-EPOCH_IMAGES // case.batch)
     if case.workload_row.generates:  # prefill and decode have windows of their own
         iterations, energy_s = iterations + (0 if energy_s > 0 else case.iterations), 3 * energy_s
-    pass_s = case.batch * _multiply_adds(case) * passes / rate
+    pass_s = case.batch * multiply_adds * passes / rate
     return start_s(case, on_gpu) + iterations * pass_s + energy_s + _profile_s(case, pass_s)
 
 
@@ -81,10 +101,10 @@ def start_s(case: Case, on_gpu: bool) -> float:
     return row.start_s if backend is None or backend.start_s is None else backend.start_s
 
 
-def _multiply_adds(case: Case) -> float:
-    """Of one sample of the case."""
+def _multiply_adds(case: Case, counted: float | None) -> float | None:
+    """Of one sample of the case; None: not known."""
     row = case.model_row
     if row is None:
-        return UNKNOWN_MULTIPLY_ADDS if case.model else 0.0
+        return counted if case.model else 0.0
     added = case.new_tokens if case.workload_row.generates else 0
     return row.multiply_adds * (case.seq_len + added if row.takes_ids else 1)

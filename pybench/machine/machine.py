@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Self
 
 from pybench.campaign.recipe import Recipe, recipes_of
@@ -88,10 +89,14 @@ class Machine:
         return measure_profile(board, launcher=self.launcher)
 
     def estimate(
-        self, runs: Mapping[Case, int], artefacts: Sequence[Recipe], known_s: Mapping[str, float]
+        self,
+        runs: Mapping[Case, int],
+        artefacts: Sequence[Recipe],
+        known_s: Mapping[str, float],
+        counted: Mapping[str, float] = MappingProxyType({}),
     ) -> CampaignEstimate:
         """How long so many runs of these cases take and how much they write (see `pybench.machine.estimate`)."""
-        return estimate(runs, artefacts, self.facts, known_s)
+        return estimate(runs, artefacts, self.facts, known_s, counted)
 
 
 def _first_of_each(

@@ -27,6 +27,7 @@ from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
 from tests.support.gate import gate_here
 from tests.support.making import write_classifier
+from tests.support.onnx_files import write
 from tests.support.small_disk import small_disk_of
 from tests.support.waiting import wait_for
 
@@ -150,6 +151,24 @@ def test_a_dry_run_counts_the_cases_that_cannot_run_here_by_why(plan: Path, caps
     assert capsys.readouterr().out.splitlines()[-1] == (
         "3 of 4 cases cannot run on this machine: no_fp8_on_cpu 1, no_fp16_on_cpu 1, no_fp8+fp16_on_cpu 1"
     )
+
+
+def test_a_dry_run_counts_what_an_own_file_computes_or_says_that_it_is_unknown(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    cells = "infer, model: {name}/model.onnx, runtime: onnxruntime, provider: cpu, batch: [1, 8]"
+    for name in ("plain", "if"):
+        write(name, Path(name))
+        plan.write_text(PLAN.replace("noop, iterations: [1, 2]", cells.format(name=name)))
+        assert main(["run", str(plan), "--dry-run", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["runs"] == 4
+        assert found["estimate_unknown_cases"] == (0 if name == "plain" else 2)
+        assert found["estimate_s"] < 30
+    assert main(["run", str(plan), "--dry-run"]) == 0
+    assert "an unknown time and " in (said := capsys.readouterr().out)
+    assert "but for 2: what their models compute cannot be counted)" in said
 
 
 def test_a_dry_run_of_a_shard_counts_its_own_runs(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

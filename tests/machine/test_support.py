@@ -345,6 +345,17 @@ def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> No
     assert Machine(LAPTOP).estimate({RESNET: 10}, [], {RESNET.id: 2.0}).seconds == 20.0
 
 
+def test_what_an_own_file_computes_is_counted_or_its_time_is_unknown() -> None:
+    own = Case(workload="infer", model="own.onnx", runtime="onnxruntime", sources=(("model", "0" * 64),))
+    unknown = Machine(LAPTOP).estimate({own: 10, RESNET: 1}, [], {})
+    assert (unknown.unknown, unknown.measured) == (1, 0)
+    assert unknown.seconds == Machine(LAPTOP).estimate({RESNET: 1}, [], {}).seconds
+    small, large = (Machine(LAPTOP).estimate({own: 10}, [], {}, {own.id: number}) for number in (9e3, 9e9))
+    assert (small.unknown, large.unknown) == (0, 0)
+    assert small.seconds == pytest.approx(10 * RUNTIMES["onnxruntime"].start_s, rel=0.01)
+    assert large.seconds > 10 * small.seconds
+
+
 def test_a_run_that_ends_with_a_profile_is_estimated_with_it() -> None:
     plain = RESNET.with_factors(runtime="openvino", iterations=1, warmup_iterations=0, energy_window_s=0)
     profiled = plain.with_factors(runtime="onnxruntime", provider="cpu")
