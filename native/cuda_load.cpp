@@ -12,10 +12,10 @@
 namespace pybench {
 namespace {
 
-constexpr std::int64_t kKernelNs = 500'000;   // long against a launch (5 us), short against the millisecond promised
-constexpr std::int64_t kShortestNs = 20'000;  // less is left undone: a launch alone takes a quarter of it
-constexpr std::size_t kQueued = 4;            // 2 ms, so that a preempted host leaves no gap
-constexpr std::int64_t kSettleNs = 20'000'000;
+constexpr std::int64_t kKernel_ns = 500'000;   // long against a launch (5 us), short against the millisecond promised
+constexpr std::int64_t kShortest_ns = 20'000;  // less is left undone: a launch alone takes a quarter of it
+constexpr std::size_t kQueued = 4;             // 2 ms, so that a preempted host leaves no gap
+constexpr std::int64_t kSettle_ns = 20'000'000;
 constexpr unsigned kThreads = 1024;                 // of a block; one block a multiprocessor
 constexpr std::size_t kBufferBytes = 256u << 20;    // five times the second-level cache of an H200
 constexpr std::size_t kSmallestBuffer = 16u << 20;  // where another process holds the memory
@@ -202,9 +202,9 @@ class CudaLoad::Running {
     while (true) {
       run.interrupted = run.interrupted || watch.pressed(now_ns);
       const std::int64_t left_ns = run.begin_ns + duration_ns - std::max(empty_at_ns_, now_ns);
-      const bool more = left_ns >= kShortestNs && !run.interrupted;
+      const bool more = left_ns >= kShortest_ns && !run.interrupted;
       if (more && launched_ - finished_ < kQueued) {
-        launch(std::min(left_ns, kKernelNs));
+        launch(std::min(left_ns, kKernel_ns));
       } else if (launched_ > finished_) {
         run.kernels_ns.push_back(finish());
       } else {
@@ -236,7 +236,7 @@ class CudaLoad::Running {
     const double kernel_ns = elapsed_ns(begins_[slot], ends_[slot]);
     busy_ns_ += finished_ == 0 ? kernel_ns : elapsed_ns(ends_[before], ends_[slot]);
     ++finished_;
-    const bool whole = rounds_[slot] * parts_.round_ns > kKernelNs / 2;  // a short one is mostly its launch
+    const bool whole = rounds_[slot] * parts_.round_ns > kKernel_ns / 2;  // a short one is mostly its launch
     if (whole && kernel_ns > 0) parts_.round_ns = kernel_ns / rounds_[slot];
     double queued_rounds = 0;
     for (std::size_t kernel = finished_; kernel < launched_; ++kernel) queued_rounds += rounds_[kernel % kSlots];
@@ -283,9 +283,9 @@ CudaLoad::CudaLoad(std::shared_ptr<CudaDriver> driver, const CudaDevice& device)
     driver->check(cuda.event_elapsed_ms(&elapsed_ms, events[0], events[1]), "cuEventElapsedTime");
     const double elapsed_ns = static_cast<double>(elapsed_ms) * kNanosecondsPerMillisecond;
     parts.round_ns = std::max(elapsed_ns, 1.0) / rounds;
-    if (elapsed_ns > kKernelNs / 4 || rounds > (1u << 24)) break;
+    if (elapsed_ns > kKernel_ns / 4 || rounds > (1u << 24)) break;
   }
-  Running(parts, blocks).keep_busy(kSettleNs, [] { return false; });
+  Running(parts, blocks).keep_busy(kSettle_ns, [] { return false; });
 }
 
 CudaLoad::~CudaLoad() = default;

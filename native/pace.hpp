@@ -40,12 +40,12 @@ class InterruptWatch {
   explicit InterruptWatch(const Interrupted& interrupted) : interrupted_(interrupted) {}
   bool pressed(std::int64_t now_ns) {
     if (now_ns < next_ns_) return false;
-    next_ns_ = now_ns + kIntervalNs;
+    next_ns_ = now_ns + kInterval_ns;
     return interrupted_();
   }
 
  private:
-  static constexpr std::int64_t kIntervalNs = 50'000'000;
+  static constexpr std::int64_t kInterval_ns = 50'000'000;
   const Interrupted& interrupted_;
   std::int64_t next_ns_ = 0;
 };

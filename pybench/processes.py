@@ -108,7 +108,7 @@ class Processes:
             _give(child, sys.path)
 
 
-class _Order(NamedTuple):
+class _Call(NamedTuple):
     """A task for a child. `function`: None for that of the task before."""
 
     function: Callable[[Any], Any] | None
@@ -207,12 +207,12 @@ def serve() -> None:
         function: Callable[[Any], Any] = repr
         while True:
             with no_collection():  # a task has no cycles, and may be of many objects
-                order = pickle.load(tasks)
-            if not isinstance(order, _Order):
-                _import(order)
+                call = pickle.load(tasks)
+            if not isinstance(call, _Call):
+                _import(call)
                 continue
-            function = function if order.function is None else order.function
-            results.write(_answer(function, order.task))
+            function = function if call.function is None else call.function
+            results.write(_answer(function, call.task))
             results.flush()
 
 
@@ -255,7 +255,7 @@ def _hand_over(
     try:
         while not failures and (taken := tasks.take()) is not None:
             number, task = taken
-            is_found, found = _ask(child, _Order(told, task))
+            is_found, found = _ask(child, _Call(told, task))
             told = None
             if not is_found:
                 failures.append(found)
@@ -267,8 +267,8 @@ def _hand_over(
         failures.append(error)
 
 
-def _ask(child: subprocess.Popen[bytes], order: _Order) -> tuple[bool, Any]:
-    _give(child, order)
+def _ask(child: subprocess.Popen[bytes], call: _Call) -> tuple[bool, Any]:
+    _give(child, call)
     assert child.stdout is not None
     with _explained(child):
         answer: tuple[bool, Any] = pickle.load(child.stdout)
@@ -294,11 +294,11 @@ def _end_of(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
-def _give(child: subprocess.Popen[bytes], order: object) -> None:
+def _give(child: subprocess.Popen[bytes], call: object) -> None:
     pipe = child.stdin
     assert pipe is not None
     with _explained(child):
-        pickle.dump(order, pipe, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(call, pipe, protocol=pickle.HIGHEST_PROTOCOL)
         pipe.flush()
 
 

@@ -37,8 +37,8 @@ constexpr unsigned char kUuid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 constexpr char kName[] = "Simulated GPU";
 constexpr int kMultiprocessors = 16;
 constexpr std::uintptr_t kGraph = 0x6e41;
-constexpr double kElapsedStepNs = 500;
-constexpr std::int64_t kSpinNs = 100'000;
+constexpr double kElapsedStep_ns = 500;
+constexpr std::int64_t kSpin_ns = 100'000;
 
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
@@ -119,7 +119,7 @@ int call_in_context(const char* function) {
 
 void wait_until(std::int64_t at_ns) {
   const std::int64_t left_ns = at_ns - now_ns();
-  if (left_ns > kSpinNs) std::this_thread::sleep_for(std::chrono::nanoseconds(left_ns - kSpinNs));
+  if (left_ns > kSpin_ns) std::this_thread::sleep_for(std::chrono::nanoseconds(left_ns - kSpin_ns));
   while (now_ns() < at_ns) {
   }
 }
@@ -314,9 +314,9 @@ int cuEventElapsedTime(float* milliseconds, Event first, Event second) {
   const int code = call("cuEventElapsedTime");
   if (code != kSuccess) return code;
   if (now_ns() < std::max(from->at_ns, to->at_ns)) return kNotReady;
-  const double from_steps = std::round(static_cast<double>(from->at_ns) / kElapsedStepNs);
-  const double to_steps = std::round(static_cast<double>(to->at_ns) / kElapsedStepNs);
-  *milliseconds = static_cast<float>((to_steps - from_steps) * kElapsedStepNs * 1e-6);
+  const double from_steps = std::round(static_cast<double>(from->at_ns) / kElapsedStep_ns);
+  const double to_steps = std::round(static_cast<double>(to->at_ns) / kElapsedStep_ns);
+  *milliseconds = static_cast<float>((to_steps - from_steps) * kElapsedStep_ns * 1e-6);
   return kSuccess;
 }
 

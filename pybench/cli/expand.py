@@ -18,14 +18,13 @@ def expand(
     plan: PlanArgument, select: FilterOption = None, overrides: SetOption = None, as_json: JsonOption = False
 ) -> None:
     """List the cases of a plan with their ids."""
-    from pybench.plan import expand as cases_of
     from pybench.plan import load_plan
     from pybench.plan.filter import parse_filter
 
     loaded = load_plan(plan, tuple(overrides or ()))
     known = factors_of(catalogue_of(loaded.cases))
     accepts: Callable[[Case], bool] = parse_filter(select, known) if select is not None else lambda case: True
-    cases = [case for case in cases_of(loaded) if accepts(case)]
+    cases = [case for case in loaded.cases if accepts(case)]
     if not cases:
         raise UsageError(
             f"--filter {select}: no case matches",

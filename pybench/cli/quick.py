@@ -236,10 +236,10 @@ def _minutes(found: Candidates) -> float:
 
 def _open(plan: Path, out: Path | None) -> tuple[CampaignDirectory, ResolvedPlan]:
     """The plan as a campaign that may be run."""
-    from pybench.plan import expand, load_plan, resolve
+    from pybench.plan import load_plan, resolve
 
     loaded = load_plan(plan)
-    resolved = parse_resolved_plan(resolve(loaded, expand(loaded)))
+    resolved = parse_resolved_plan(resolve(loaded, loaded.cases))
     campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
     runner.open_for_running(campaign, resolved.content, plan.read_text(encoding="utf-8"))
     return campaign, resolved

@@ -59,10 +59,10 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
             )
         campaign = CampaignDirectory(path)
         return Source(campaign, read_resolved_plan(campaign))
-    from pybench.plan import expand, load_plan, resolve
+    from pybench.plan import load_plan, resolve
 
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)
-    resolved = parse_resolved_plan(resolve(plan, expand(plan)))
+    resolved = parse_resolved_plan(resolve(plan, plan.cases))
     campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
     return Source(campaign, resolved, path.read_text(encoding="utf-8"), str(path), plan.places)
 

@@ -39,7 +39,7 @@ from pybench.plan.schema import plan_schema
 from pybench.plan.shape import PlanShape, read_shape
 from pybench.plan.values import Json
 
-__all__ = ["Plan", "expand", "load_plan", "plan_schema", "resolve"]
+__all__ = ["Plan", "load_plan", "plan_schema", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +121,6 @@ def load_plan(
         files=_files_of(cases, files),
         places=builder.places,
     )
-
-
-def expand(plan: Plan) -> tuple[Case, ...]:
-    """Every case of a plan, each once, in the order of the plan."""
-    return plan.cases
 
 
 def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:

@@ -21,14 +21,14 @@ from pybench.case.pairing import pairs
 from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.errors import PlanError
-from pybench.plan import Plan, expand, load_plan, resolve
+from pybench.plan import Plan, load_plan, resolve
 from tests.support.onnx_files import write
 
 Load = Callable[..., Plan]
 
 
 def factors(plan: Plan, *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(getattr(case, name) for name in names) for case in expand(plan)]
+    return [tuple(getattr(case, name) for name in names) for case in plan.cases]
 
 
 def test_a_list_is_a_product_and_the_first_key_varies_slowest(load: Load) -> None:
@@ -117,41 +117,41 @@ def test_a_rate_is_of_the_open_loops_only(load: Load) -> None:
 
 def test_data_is_another_way_to_write_its_factors(load: Load) -> None:
     entry = "  - {{workload: accuracy, model: digits-cnn, runtime: torch, {}}}\n"
-    assert expand(load(entry.format("data: {images: digits}"))) == expand(load(entry.format("images: digits")))
+    assert load(entry.format("data: {images: digits}")).cases == load(entry.format("images: digits")).cases
 
 
 @pytest.mark.parametrize("workload", ["train", "tokenize"])
 def test_training_and_tokenizing_run_in_torch_unless_said_otherwise(load: Load, workload: str) -> None:
     plan = load(f"  - {{workload: {workload}, model: tinylm-small}}\n")
-    assert expand(plan)[0].runtime == "torch"
+    assert plan.cases[0].runtime == "torch"
 
 
 def test_tokenizing_needs_no_model_and_then_no_runtime(load: Load) -> None:
-    assert expand(load("  - {workload: tokenize, path: rust}\n")) == (Case(workload="tokenize", path="rust"),)
+    assert load("  - {workload: tokenize, path: rust}\n").cases == (Case(workload="tokenize", path="rust"),)
 
 
 def test_digits_cnn_is_judged_on_digits(load: Load) -> None:
-    assert expand(load("  - {workload: accuracy, model: digits-cnn, runtime: torch}\n"))[0].images == "digits"
+    assert load("  - {workload: accuracy, model: digits-cnn, runtime: torch}\n").cases[0].images == "digits"
 
 
 def test_what_was_trained_on_the_generated_set_is_judged_on_it(load: Load) -> None:
     entry = "  - {workload: accuracy, model: resnet50, runtime: torch, checkpoint: synthetic-100}\n"
-    case = expand(load(entry))[0]
+    case = load(entry).cases[0]
     assert (case.checkpoint, case.images, case.sources) == ("synthetic-100", "synthetic-100", ())
 
 
 def test_text_models_are_judged_on_their_own_text_without_further_factors(load: Load) -> None:
     plan = load("  - {workload: accuracy, model: distilbert, runtime: onnxruntime, precision: [fp32, int8]}\n")
-    cases = expand(plan)
+    cases = plan.cases
     assert [(case.images, case.checkpoint, data_of(case)) for case in cases] == [(None, None, "stdlib-packages")] * 2
     assert cases[0].headline == "top1_percent"
 
 
 def test_a_model_without_data_has_no_accuracy_and_a_model_is_trained_on_its_own_data_only(load: Load) -> None:
     with pytest.raises(PlanError, match="workload accuracy takes an image model or one with data of its own, not mlp"):
-        expand(load("  - {workload: accuracy, model: mlp, runtime: torch}\n"))
+        load("  - {workload: accuracy, model: mlp, runtime: torch}\n")
     with pytest.raises(PlanError, match="resnet50 is not trained on stdlib-packages") as found:
-        expand(load("  - {workload: infer, model: resnet50, runtime: torch, checkpoint: stdlib-packages}\n"))
+        load("  - {workload: infer, model: resnet50, runtime: torch, checkpoint: stdlib-packages}\n")
     assert "those that are: text-encoder, tinylm-classifier, distilbert" in str(found.value)
 
 
@@ -179,7 +179,7 @@ def test_a_gpu_is_named_by_its_uuid(load: Load) -> None:
 
 def test_an_integer_for_a_number_gives_the_same_case(load: Load) -> None:
     entry = "  - {{workload: noop, energy_window_s: {}}}\n"
-    assert expand(load(entry.format("2")))[0].id == expand(load(entry.format("2.0")))[0].id
+    assert load(entry.format("2")).cases[0].id == load(entry.format("2.0")).cases[0].id
 
 
 def test_an_empty_key_is_as_good_as_none(load: Load) -> None:
@@ -242,7 +242,7 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     places |= {"trained_in": len(entries) - 2, "training_seed": len(entries) - 2, "block_size": len(entries) - 1}
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
-    assert len(expand(load(f"  - {json.dumps(entry)}\n"))) == 1
+    assert len(load(f"  - {json.dumps(entry)}\n").cases) == 1
 
 
 def test_threads_make_no_second_solver_and_each_network_is_compared_with_the_one(load: Load) -> None:
@@ -268,7 +268,7 @@ criteria:
 require: [timing, timing]
 """
     plan = load(text, ("repetitions=4", "matrix.0.batch=8"), whole=True)
-    content = resolve(plan, expand(plan))
+    content = resolve(plan, plan.cases)
     read = parse_resolved_plan(content)
     assert (read.name, read.seed, read.repetitions.usual, read.require) == ("resolved", 5, 4, ("timing",))
     assert read.cases == plan.cases
@@ -282,7 +282,7 @@ require: [timing, timing]
 
 def test_resolving_some_cases_stores_only_those(load: Load) -> None:
     plan = load("  - {workload: noop, threads: [1, 2]}\n")
-    selected: Sequence[Case] = expand(plan)[1:]
+    selected: Sequence[Case] = plan.cases[1:]
     assert [case_from_json(stored) for stored in resolve(plan, selected)["cases"]] == list(selected)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.plan import Plan, expand, files, resolve
+from pybench.plan import Plan, files, resolve
 from pybench.plan.files import FileProblem, UserFiles
 from tests.support.making import write_classifier
 from tests.support.onnx_files import write
@@ -33,9 +33,9 @@ def images(folder: Path) -> Path:
 
 def test_an_edited_file_is_another_case(load: Load, tmp_path: Path) -> None:
     content = write_classifier(tmp_path / "own.onnx").read_bytes()
-    before = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
+    before = load(OWN.replace("MODEL", "own.onnx")).cases[0]
     write_classifier(tmp_path / "own.onnx", classes=4)
-    after = expand(load(OWN.replace("MODEL", "own.onnx")))[0]
+    after = load(OWN.replace("MODEL", "own.onnx")).cases[0]
     assert before.id != after.id
     assert dict(before.sources) == {"model": hashlib.sha256(content).hexdigest()}
 
@@ -46,16 +46,16 @@ def test_weights_beside_a_model_are_part_of_its_case(load: Load, tmp_path: Path)
     content = weights.read_bytes()
     other = bytes(reversed(content))
     assert other != content
-    before = expand(load(OWN.replace("MODEL", model)))[0]
+    before = load(OWN.replace("MODEL", model)).cases[0]
     weights.write_bytes(other)
-    assert expand(load(OWN.replace("MODEL", model)))[0].id != before.id
+    assert load(OWN.replace("MODEL", model)).cases[0].id != before.id
     weights.write_bytes(content)
-    assert expand(load(OWN.replace("MODEL", model)))[0] == before
+    assert load(OWN.replace("MODEL", model)).cases[0] == before
 
 
 def test_two_ways_to_write_a_path_give_one_case(load: Load, tmp_path: Path) -> None:
     write_classifier(tmp_path / "own.onnx")
-    assert len(expand(load(OWN.replace("MODEL", "[own.onnx, ./own.onnx, models/../own.onnx]")))) == 1
+    assert len(load(OWN.replace("MODEL", "[own.onnx, ./own.onnx, models/../own.onnx]")).cases) == 1
 
 
 def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
         "  - {workload: accuracy, model: own.onnx, runtime: onnxruntime, data: {images: images}}\n"
         "  - {workload: noop}\n"
     )
-    stored = resolve(plan, expand(plan))["files"]
+    stored = resolve(plan, plan.cases)["files"]
     assert stored["own.onnx"] == {
         "path": str(tmp_path / "own.onnx"),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -73,7 +73,7 @@ def test_the_resolved_plan_says_where_each_file_is_and_what_was_in_it(load: Load
         "covers": "content",
     }
     assert stored["images"]["covers"] == "content"
-    assert resolve(plan, expand(plan)[1:])["files"] == {}
+    assert resolve(plan, plan.cases[1:])["files"] == {}
 
 
 def test_text_means_nothing_for_ones_own_onnx_file(tmp_path: Path, problems: Callable[..., list[str]]) -> None:
@@ -85,7 +85,7 @@ def test_text_means_nothing_for_ones_own_onnx_file(tmp_path: Path, problems: Cal
 def test_images_that_change_nothing_are_no_part_of_a_case(load: Load, tmp_path: Path) -> None:
     images(tmp_path / "images")
     entry = "  - {workload: infer, model: resnet50, runtime: onnxruntime, precision: [fp32, int8], images: images}\n"
-    fp32, int8 = expand(load(entry))
+    fp32, int8 = load(entry).cases
     assert (fp32.images, fp32.sources) == (None, ())
     assert int8.images == "images"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign.recipe import packages_of, recipes_of
-from pybench.plan import Plan, expand, resolve
+from pybench.plan import Plan, resolve
 from tests.support.making import write_classifier
 
 Load = Callable[..., Plan]
@@ -30,7 +30,7 @@ def config(folder: Path, content: object = None) -> Path:
 
 @pytest.mark.parametrize("model", ["timm/resnet50", "torchvision/r3d_18", "hf/bert", "timm/no-such-model"])
 def test_a_name_is_taken_as_it_is(model: str, load: Load) -> None:
-    case = expand(load(ENTRY.replace("MODEL", model)))[0]
+    case = load(ENTRY.replace("MODEL", model)).cases[0]
     assert (case.model, case.sources, case.model_row) == (model, (), None)
     assert case.library is not None
     assert not case.names_onnx
@@ -40,8 +40,8 @@ def test_a_plan_is_read_without_any_library(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(f"schema_version: 1\nname: test\nmatrix:\n{ENTRY.replace('MODEL', 'timm/resnet50')}")
     code = (
-        "import sys; from pybench.plan import expand, load_plan; "
-        f"assert len(expand(load_plan({str(path)!r}))) == 1; "
+        "import sys; from pybench.plan import load_plan; "
+        f"assert len(load_plan({str(path)!r}).cases) == 1; "
         "print({'timm', 'torch', 'torchvision', 'transformers'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -51,21 +51,21 @@ def test_a_plan_is_read_without_any_library(tmp_path: Path) -> None:
 def test_a_file_in_a_folder_that_is_called_like_a_library_is_written_with_a_dot(load: Load, tmp_path: Path) -> None:
     (tmp_path / "timm").mkdir()
     write_classifier(tmp_path / "timm" / "own.onnx")
-    own = expand(load(ENTRY.replace("MODEL", "./timm/own.onnx")))[0]
+    own = load(ENTRY.replace("MODEL", "./timm/own.onnx")).cases[0]
     assert own.names_onnx
     assert own.model == "./timm/own.onnx"
-    assert expand(load(ENTRY.replace("MODEL", "timm/own.onnx")))[0].library is not None
+    assert load(ENTRY.replace("MODEL", "timm/own.onnx")).cases[0].library is not None
 
 
 def test_a_folder_with_a_config_is_identified_by_it(load: Load, tmp_path: Path) -> None:
     config(tmp_path / "mine")
-    by_folder = expand(load(ENTRY.replace("MODEL", "./mine")))[0]
+    by_folder = load(ENTRY.replace("MODEL", "./mine")).cases[0]
     assert by_folder.model == "mine/config.json"
-    assert by_folder == expand(load(ENTRY.replace("MODEL", "./mine/config.json")))[0]
+    assert by_folder == load(ENTRY.replace("MODEL", "./mine/config.json")).cases[0]
     (tmp_path / "mine" / "model.safetensors").write_bytes(b"weights that are not asked for")
-    assert expand(load(ENTRY.replace("MODEL", "./mine")))[0] == by_folder
+    assert load(ENTRY.replace("MODEL", "./mine")).cases[0] == by_folder
     config(tmp_path / "mine", {"model_type": "bert", "hidden_size": 64})
-    assert expand(load(ENTRY.replace("MODEL", "./mine")))[0].id != by_folder.id
+    assert load(ENTRY.replace("MODEL", "./mine")).cases[0].id != by_folder.id
 
 
 def test_weights_are_a_file_or_a_folder_of_the_case(load: Load, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_weights_are_a_file_or_a_folder_of_the_case(load: Load, tmp_path: Path) 
     entry = ENTRY.replace("MODEL", "hf/bert, checkpoint: CHECKPOINT")
     for value in ("./mine", "mine/model.safetensors"):
         plan = load(entry.replace("CHECKPOINT", value))
-        (case,) = expand(plan)
+        (case,) = plan.cases
         assert [factor for factor, _ in case.sources] == ["checkpoint"]
         assert resolve(plan, [case])["files"][case.checkpoint]["path"].startswith(str(tmp_path))
         assert dict(recipes_of(case)["model"].files) == {"checkpoint": case.checkpoint}
@@ -84,7 +84,7 @@ def test_weights_are_a_file_or_a_folder_of_the_case(load: Load, tmp_path: Path) 
     [("torch", "program", "program"), ("torch-compile", "program", "program"), ("onnxruntime", "model", "onnx")],
 )
 def test_only_the_making_of_an_artefact_needs_the_library(runtime: str, role: str, kind: str, load: Load) -> None:
-    case = expand(load(ENTRY.replace("MODEL", "hf/bert").replace("onnxruntime", runtime)))[0]
+    case = load(ENTRY.replace("MODEL", "hf/bert").replace("onnxruntime", runtime)).cases[0]
     recipe = recipes_of(case)[role]
     assert recipe.kind == kind
     assert "transformers" in recipe.packages()
@@ -92,7 +92,7 @@ def test_only_the_making_of_an_artefact_needs_the_library(runtime: str, role: st
 
 
 def test_int8_is_made_of_the_exported_file(load: Load) -> None:
-    case = expand(load(ENTRY.replace("MODEL", "timm/resnet50, precision: int8")))[0]
+    case = load(ENTRY.replace("MODEL", "timm/resnet50, precision: int8")).cases[0]
     quantised = recipes_of(case)["model"]
     assert [recipe.kind for _, recipe in quantised.needs] == ["onnx"]
     assert list(quantised.packages()).count("timm") == 1  # of the export, and not of what builds on it
@@ -151,6 +151,6 @@ def test_random_weights_get_no_score(model: str, hint: str, problems: Problems, 
     (told,) = problems(entry.replace("WORKLOAD", "accuracy"))
     named = "mine/config.json" if model == "./mine" else model
     assert f"4:33: workload accuracy needs trained weights, and those of {named} are random ({hint})" in told
-    assert len(expand(load(entry.replace("WORKLOAD", "infer")))) == 1
+    assert len(load(entry.replace("WORKLOAD", "infer")).cases) == 1
     weights = f"model: {model}, checkpoint: mine/weights.safetensors"
-    assert len(expand(load(entry.replace("WORKLOAD", "accuracy").replace(f"model: {model}", weights)))) == 1
+    assert len(load(entry.replace("WORKLOAD", "accuracy").replace(f"model: {model}", weights)).cases) == 1

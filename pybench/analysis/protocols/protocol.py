@@ -318,7 +318,7 @@ def _scenarios(described: _Tests, setting: _SettingToTest, measurements: Measure
         complete = protocol.checks_normality and are_alike and all(values.values())
         variances = analyse_variance([Sample.of(values[case].values()) for case in members]) if complete else None
         tested_pairs = tuple(
-            _fight(
+            _tested(
                 protocol,
                 metric,
                 (samples[later], samples[earlier]),
@@ -339,7 +339,7 @@ def _describe(protocol: Protocol, case: Case, values: Mapping[int, float], why_e
     return SampleFinding(case, estimate, judge_normality(sample) if protocol.checks_normality else None, None)
 
 
-def _fight(
+def _tested(
     protocol: Protocol,
     metric: Metric,
     sides: tuple[SampleFinding, SampleFinding],
