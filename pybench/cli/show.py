@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,11 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def print_tables(tables: list[Table]) -> None:
+    """Folds them to the width of a terminal; a file and a pipe get whole lines."""
     from pybench.report.tables import to_text
 
-    print("\n".join(to_text(table) for table in tables if table.rows), end="")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(to_text(table, width) for table in tables if table.rows), end="")
 
 
 def say(text: str) -> None:

@@ -51,6 +51,8 @@ class Coverage:
     beyond: int
     finished: int
     """Finished runs of the plan and makings of artefacts."""
+    artefacts: int
+    """How many of them are makings of artefacts."""
     unguarded: int
     """How many of them have no digests: an older pybench made them."""
 
@@ -66,6 +68,13 @@ class Coverage:
     def covered_text(self) -> str:
         """`3 of 4 planned runs are covered`."""
         return f"{self.covered} of {self.planned} planned runs {'is' if self.covered == 1 else 'are'} covered"
+
+    @property
+    def finished_text(self) -> str:
+        """`16 runs and 3 artefacts`."""
+        runs = self.finished - self.artefacts
+        texts = [_counted(runs, "run"), *([_counted(self.artefacts, "artefact")] if self.artefacts else [])]
+        return " and ".join(texts)
 
     @property
     def uncovered_text(self) -> str:
@@ -105,6 +114,7 @@ class Coverage:
             "orphans": dict(self.orphans),
             "beyond_repetitions": self.beyond,
             "finished": self.finished,
+            "artefacts": self.artefacts,
             "unguarded": self.unguarded,
         }
 
@@ -119,6 +129,7 @@ def measure(dataset: Dataset) -> Coverage:
         orphans=dataset.orphans,
         beyond=dataset.beyond,
         finished=dataset.finished,
+        artefacts=len(dataset.artefacts),
         unguarded=dataset.unguarded,
     )
 
@@ -135,3 +146,7 @@ def _measure_case(case: Case, runs: Mapping[int, tuple[str, str | None]], datase
         else:
             states[UNFINISHED if (case.id, block) in dataset.unfinished else MISSING] += 1
     return CaseCoverage(case, planned, {state: states[state] for state in STATES if states[state]}, dict(reasons))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -235,7 +236,12 @@ def _without_times(explanation: Explanation) -> Iterator[str]:
         f"Times are absent: the profile of {' and that of '.join(absent)} {have} none. "
         "What follows is structure: nodes, kernels, types and moves."
     )
-    yield "Runs of this pybench on the GPU store the times of layers: repeat one with `pybench run DIR --rerun CASE`."
+    folder = "DIR" if explanation.folder is None else shlex.quote(str(explanation.folder))
+    ids = " ".join(f"--rerun {side.case.id[:12]}" for side in explanation.sides if not side.profile.has_times)
+    yield (
+        "Runs of this pybench store the times of layers. "
+        f"On a machine with the same GPU, repeat them with `pybench run {folder} {ids}`."
+    )
 
 
 def _structure(explanation: Explanation) -> Iterator[str]:

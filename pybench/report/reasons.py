@@ -21,11 +21,13 @@ def codes_of(text: str) -> str:
 
 
 def group_text(texts: Sequence[str], count: str = "") -> str:
-    """One text for those of a group. `count`: of what they are said, as in `15 cells`; it is told where they differ."""
+    """One text for those of a group. `count`: of what they are said, as in `15 cells`; it is told where they differ.
+    A code without facts has its meaning."""
     side, reasons = _read(texts[0])
-    if len(set(texts)) == 1 or not reasons:
-        return texts[0]
+    is_bare = bool(reasons) and not any(reason.detail for reason in reasons)
     meanings = "; ".join(f"{reason.stored_code}: {reason.code.meaning}" for reason in reasons)
+    if len(set(texts)) == 1 or not reasons:
+        return side + meanings if is_bare else texts[0]
     details = "; ".join(reason.detail for reason in reasons if reason.detail)
     told = "; ".join(part for part in (count, f"one of them: {details}" if details else "") if part)
     return f"{side}{meanings} ({told})" if told else f"{side}{meanings}"

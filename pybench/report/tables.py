@@ -11,6 +11,8 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import itertools
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +35,8 @@ UNITY = DisplayUnit(1.0, "")
 _NO_ESTIMATE = ("",) * 5
 # Tails of distributions differ between processors from the 14th digit on.
 _CERTAIN_DIGITS_OF_P = 6
+_GAP = 2  # spaces before a column of a terminal
+_LEAST_TEXT = 16  # characters: a text that is folded to fewer is read worse than a long line
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,21 +269,51 @@ def _latex_notes(table: Table, footnotes: dict[str, str]) -> list[str]:
     return [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", "\\par\n".join(printed), r"\end{minipage}"]
 
 
-def to_text(table: Table) -> str:
-    """Aligned columns for a terminal, reasons below."""
+def to_text(table: Table, width: int | None = None) -> str:
+    """Aligned columns for a terminal, reasons below. `width`: of the terminal, to which long texts are folded as far as
+    they can be; numbers stay whole. None: nothing is folded."""
     marks, footnotes = _footnotes(table)
     cells = [[column.title for column in table.columns]]
     cells += [[_one_line(cell.full_text) + _mark(marks, cell) for cell in row] for row in table.rows]
     widths = [max(_width(row[index]) for row in cells) for index in range(len(table.columns))]
+    if width is not None:
+        widths = _fitted(table.columns, cells, widths, width - _GAP * len(widths))
     lines = [table.title]
     for row in cells:
-        padded = [
-            _pad(text, width, column.numeric) for text, width, column in zip(row, widths, table.columns, strict=True)
-        ]
-        lines.append(("  " + "  ".join(padded)).rstrip())
-    lines += [f"  {_one_line(note)}" for note in table.notes]
-    lines += [f"  {mark}: {_one_line(text)}" for mark, text in footnotes.items()]
+        folded = [_folded(text, own) for text, own in zip(row, widths, strict=True)]
+        for texts in itertools.zip_longest(*folded, fillvalue=""):
+            padded = [
+                _pad(text, own, column.numeric) for text, own, column in zip(texts, widths, table.columns, strict=True)
+            ]
+            lines.append(("  " + "  ".join(padded)).rstrip())
+    notes = [_one_line(note) for note in table.notes]
+    notes += [f"{mark}: {_one_line(text)}" for mark, text in footnotes.items()]
+    lines += [f"  {line}" for note in notes for line in ([note] if width is None else _folded(note, width - _GAP))]
     return "\n".join(lines) + "\n"
+
+
+def _fitted(columns: Sequence[Column], cells: Sequence[Sequence[str]], widths: Sequence[int], total: int) -> list[int]:
+    """Widths whose sum is `total`, or the least ones if that is larger: the widest column gives way first."""
+    least = []
+    for index, (column, own) in enumerate(zip(columns, widths, strict=True)):
+        head = max(map(_width, column.title.split(" ")))
+        numbers = max((_width(row[index]) for row in cells[1:]), default=0) if column.numeric else _LEAST_TEXT
+        least.append(min(own, max(head, numbers)))
+    fitted = list(widths)
+    while sum(fitted) > total:
+        room = [own - low for own, low in zip(fitted, least, strict=True)]
+        if not any(room):
+            break
+        fitted[max(range(len(fitted)), key=lambda index: (room[index] > 0, fitted[index]))] -= 1
+    return fitted
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """The lines of a text; what fits is one line, with its own spaces."""
+    if _width(text) <= width:
+        return [text]
+    characters = width if _width(text) == len(text) else width // 2  # textwrap counts a wide character as one
+    return textwrap.wrap(text, max(characters, 1), break_on_hyphens=False) or [""]
 
 
 def _footnotes(table: Table) -> tuple[dict[str, str], dict[str, str]]:

@@ -184,11 +184,11 @@ def test_a_list_of_another_form_is_corrupt_although_its_own_digest_is_right() ->
 def test_check_says_how_many_runs_are_unguarded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     builder = build_typical(tmp_path / "c", repetitions=1)
     assert main(["check", str(builder.path)]) == EXIT_OK
-    assert "The files of all 12 finished runs have the digests" in capsys.readouterr().out
+    assert "The files of all 12 runs have the digests" in capsys.readouterr().out
     for run in list(builder.campaign.runs())[:3]:
         unguard(run.path)
     assert main(["check", str(builder.path)]) == EXIT_OK
-    assert "3 of 12 finished runs are unguarded" in capsys.readouterr().out
+    assert "3 of 12 runs are unguarded" in capsys.readouterr().out
     assert main(["check", str(builder.path), "--json"]) == EXIT_OK
     assert '"unguarded": 3' in capsys.readouterr().out
     assert main(["analyse", str(builder.path)]) == EXIT_OK

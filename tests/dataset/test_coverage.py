@@ -9,7 +9,8 @@ import pytest
 
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.dataset.coverage import measure
+from pybench.dataset.coverage import Coverage, measure
+from pybench.report.sections.reliability.coverage import guard_text
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -73,3 +74,13 @@ def test_runs_beyond_the_repetitions_are_counted_apart(tmp_path: Path) -> None:
     coverage = measure(load(builder.path))
     assert (coverage.planned, coverage.covered, coverage.beyond) == (2, 2, 2)
     assert coverage.as_json()["beyond_repetitions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("finished", "artefacts", "text"),
+    [(19, 3, "16 runs and 3 artefacts"), (2, 1, "1 run and 1 artefact"), (4, 0, "4 runs")],
+)
+def test_what_was_hashed_is_counted_by_its_kind(finished: int, artefacts: int, text: str) -> None:
+    coverage = Coverage((), {}, 0, finished, artefacts, unguarded=0)
+    assert coverage.finished_text == text
+    assert guard_text(coverage).startswith(f"The files of all {text} have the digests")

@@ -29,6 +29,13 @@ def test_what_differs_is_an_example_and_what_is_equal_is_told_in_full() -> None:
     assert group_text([f"the baseline: {SHORT}", f"the baseline: {SHORTER}"], "2 cells") == f"the baseline: {told}"
 
 
+@pytest.mark.parametrize("side", ["", "the baseline: "])
+def test_a_code_without_facts_has_its_meaning(side: str) -> None:
+    meaning = ReasonCode.NOT_TOLD.meaning
+    assert group_text([f"{side}not_told", f"{side}not_told"], "2 cells") == f"{side}not_told: {meaning}"
+    assert group_text(["not measured"]) == "not measured"
+
+
 def test_texts_are_of_one_group_where_all_their_codes_are_equal() -> None:
     assert codes_of(SHORT) == codes_of(SHORTER)
     assert codes_of(f"the baseline: {SHORT}") == codes_of(f"the baseline: {SHORTER}") != codes_of(SHORT)

@@ -77,6 +77,58 @@ def test_after_z_a_footnote_has_two_letters() -> None:
     assert "— (ab)" in to_text(table)
 
 
+LONG = Table(
+    "cautions",
+    "Cautions",
+    (
+        Column("Caution", ("caution",)),
+        Column("Number of runs", ("runs",), numeric=True),
+        Column("Meaning", ("meaning",)),
+        Column("What to do", ("advice",)),
+    ),
+    (
+        (
+            text_cell("not_steady"),
+            number_cell(11),
+            text_cell("the timed iterations do not look steady, because there is a trend or a shift of the level"),
+            text_cell("raise `warmup_iterations`, or look for the shift in iterations.csv"),
+        ),
+        (text_cell("outliers"), number_cell(123456), text_cell("漢字" * 30), text_cell(None)),
+    ),
+    ("A note that is longer than a terminal of sixty columns is folded at its words, too.",),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_long_texts_are_folded_to_the_terminal_and_numbers_stay_whole(width: int) -> None:
+    lines = to_text(LONG, width).splitlines()
+    assert max(len(line) + line.count("漢") + line.count("字") for line in lines) <= width
+    assert any("123,456" in line for line in lines)
+    assert lines[1].startswith("  Caution")
+    if width > 60:  # else the columns are narrower than these words
+        assert all(any(word in line for line in lines) for word in ("`warmup_iterations`,", "iterations.csv"))
+
+
+def test_a_row_of_folded_texts_has_its_first_line_in_the_row_of_its_number() -> None:
+    lines = to_text(LONG, 80).splitlines()
+    (first,) = [line for line in lines if "not_steady" in line]
+    assert "11" in first
+    assert "the timed" in first
+    assert "raise" in first
+
+
+def test_numbers_that_do_not_fit_are_not_folded() -> None:
+    rows = ((estimate_cell(Estimate(0.0012345678, 0.0012, 0.00127, 6, "Student t")), number_cell(123456)),)
+    columns = (Column("Time", estimate_fields("time"), numeric=True), Column("Bytes read", ("bytes",), numeric=True))
+    text = to_text(Table("n", "N", columns, rows), 10)
+    assert "[0.001200, 0.001270]  123,456" in text
+
+
+def test_without_a_terminal_nothing_is_folded() -> None:
+    assert max(map(len, to_text(LONG).splitlines())) > 150
+    assert to_text(LONG, 400) == to_text(LONG)
+
+
 def test_markdown_lets_no_string_break_the_table() -> None:
     lines = [line for line in to_markdown(_table()).splitlines() if line.startswith("|")]
     assert len(lines) == 6

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pybench.analysis.comparability import SoftwareComparisons, SoftwareDifference, differences_of_cases
@@ -86,6 +87,7 @@ class Explanation:
     ratios: metric -> the first side over the second, paired within blocks; none where no pair counts
     why_no_ratio: why there is none of the latencies
     software: what the runs of the two have different values of
+    folder: of the campaign, for commands that are named; None where it is not known
     """
 
     sides: tuple[ExplainedCase, ExplainedCase]
@@ -94,6 +96,7 @@ class Explanation:
     ratios: Mapping[str, Estimate]
     why_no_ratio: str | None = None
     software: tuple[SoftwareDifference, ...] = ()
+    folder: Path | None = None
 
     @property
     def is_shown(self) -> bool:
@@ -171,7 +174,7 @@ def explain(dataset: Dataset, cases: tuple[Case, Case]) -> Explanation:
     ratios, why_no_ratio = _ratios(dataset, cases, measurements)
     found = replace(explained(first, second, ratios), why_no_ratio=why_no_ratio)
     slow, fast = (side.case for side in found.sides)
-    return replace(found, software=differences_of_cases(dataset, slow, fast))
+    return replace(found, software=differences_of_cases(dataset, slow, fast), folder=dataset.campaign.path)
 
 
 def explained(first: ExplainedCase, second: ExplainedCase, ratios: Mapping[str, Estimate]) -> Explanation:

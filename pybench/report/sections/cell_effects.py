@@ -93,7 +93,8 @@ def _spread_cells(found: Heterogeneity | None) -> tuple[Cell, ...]:
 def _sentence(effect: CellsEffect) -> Sentence:
     if effect.mean is None:
         raise ValueError("an effect over cells without a mean")
-    text = f"{effect.metric.label} {estimate_text(effect.mean, signed=False, ratio=True)} over {_cells_text(effect)}"
+    number = estimate_text(effect.mean, signed=False, ratio=True)
+    text = f"{effect.metric.label} is {number} that of the baseline over {_cells_text(effect)}"
     return Sentence(_changed(effect), f"{text}.{_heterogeneity_text(effect.heterogeneity)}", "neutral")
 
 

@@ -224,6 +224,8 @@ def test_engines_without_times_are_paired_by_structure(tmp_path: Path) -> None:
     assert [side.name for side in found.sides] == ["int8+fp16", "fp8+fp16"], "in the order that was asked for"
     assert found.paired == len(found.rows.rows) == 55
     assert found.rows.unassigned == ((), ())
+    ids = " ".join(f"--rerun {case.id[:12]}" for case in cases)
+    assert any(f"`pybench run {builder.path} {ids}`" in one for one in sentences(found)), "a command to type"
     stored = found.as_json()
     assert stored["slower"] is None
     assert stored["profiled_loss_ms"] is None

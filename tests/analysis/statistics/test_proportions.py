@@ -12,9 +12,11 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
 from pybench.analysis.statistics.proportions import (
+    EXACT_BELOW,
     UnitPairs,
     estimate_paired_difference,
     estimate_share,
+    is_exact,
     p_of_no_difference,
     score,
 )
@@ -43,19 +45,50 @@ def test_the_score_at_zero_is_mcnemars() -> None:
     assert score(pairs, 0.0) ** 2 == pytest.approx(judge)
 
 
-def test_the_p_value_is_mcnemars() -> None:
-    judge = mcnemar([[100, 9], [2, 40]], exact=False, correction=False).pvalue
-    assert p_of_no_difference(UnitPairs(100, 9, 2, 40)) == pytest.approx(judge)
-    assert p_of_no_difference(UnitPairs(100, 0, 0, 40)) == 1.0
+@pytest.mark.parametrize(("b", "c"), [(9, 2), (0, 1), (4, 5), (0, 5), (12, 12), (0, 0)])
+def test_the_p_of_few_changes_is_mcnemars_exact_one(b: int, c: int) -> None:
+    judge = mcnemar([[100, b], [c, 40]], exact=True).pvalue
+    assert p_of_no_difference(UnitPairs(100, b, c, 40)) == pytest.approx(judge)
 
 
-def test_p_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
-    for b, c in itertools.product(range(13), range(13)):
+@pytest.mark.parametrize(("b", "c"), [(13, 12), (20, 5), (40, 90)])
+def test_the_p_of_many_changes_is_mcnemars_by_the_score(b: int, c: int) -> None:
+    judge = mcnemar([[100, b], [c, 40]], exact=False, correction=False).pvalue
+    assert p_of_no_difference(UnitPairs(100, b, c, 40)) == pytest.approx(judge)
+
+
+def test_one_image_that_changed_sides_is_no_evidence() -> None:
+    """By the score, p was 0.32."""
+    assert p_of_no_difference(UnitPairs(449, 0, 1, 0)) == 1.0
+
+
+def test_units_in_groups_have_the_score_test_however_few_changed() -> None:
+    pairs = UnitPairs(100, 1, 5, 14)
+    assert is_exact(pairs)
+    assert not is_exact(pairs, design_effect=2.0)
+    expected = 2 * stats.norm.sf(4 / math.sqrt(6) / math.sqrt(2.0))
+    assert p_of_no_difference(pairs, design_effect=2.0) == pytest.approx(expected)
+
+
+def test_p_by_the_score_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
+    for b, c in itertools.product(range(0, 40, 3), range(0, 40, 3)):
+        if b + c < EXACT_BELOW:
+            continue
         pairs = UnitPairs(120, b, c, 40)
         found = estimate_paired_difference(pairs)
         assert found.lower is not None
         assert found.upper is not None
         assert (p_of_no_difference(pairs) < 0.05) == (not found.lower <= 0.0 <= found.upper), (b, c)
+
+
+def test_the_exact_p_is_below_5_percent_only_where_the_interval_excludes_zero() -> None:
+    for b, c in itertools.product(range(13), range(13)):
+        pairs = UnitPairs(120, b, c, 40)
+        found = estimate_paired_difference(pairs)
+        assert found.lower is not None
+        assert found.upper is not None
+        if is_exact(pairs) and p_of_no_difference(pairs) < 0.05:
+            assert not found.lower <= 0.0 <= found.upper, (b, c)
 
 
 def test_swapping_the_sides_mirrors_the_interval() -> None:

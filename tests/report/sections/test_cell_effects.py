@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pybench.analysis import analyse
+from pybench.analysis import Analysis, analyse
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.report.sections.cell_effects import cells_table
+from pybench.report.sections.cell_effects import _sentence, cells_table
 from pybench.report.tables import Cell
 from tests.support.campaigns import CampaignBuilder
 
 
-def cells(folder: Path, without: tuple[int, ...] = ()) -> Cell:
-    """The cell about cells of an int8 comparison at four batches, of which some did not run."""
+def analysed(folder: Path, without: tuple[int, ...] = ()) -> Analysis:
+    """An int8 comparison at four batches, of which some did not run."""
     fp32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
     cases = [
         fp32.with_factors(batch=batch, precision=precision)
@@ -28,8 +28,19 @@ def cells(folder: Path, without: tuple[int, ...] = ()) -> Cell:
         for case in cases:
             if case.precision == "fp32" or case.batch not in without:
                 builder.run(case, block, {"latency_mean_ms": 10.0 + block + case.batch})
-    ((_, found, *_),) = cells_table(analyse(load(builder.path)).cell_effects).rows
+    return analyse(load(builder.path))
+
+
+def cells(folder: Path, without: tuple[int, ...] = ()) -> Cell:
+    """The cell of the table about the cells of the comparison."""
+    ((_, found, *_),) = cells_table(analysed(folder, without).cell_effects).rows
     return found
+
+
+def test_a_sentence_says_of_what_the_ratio_is(tmp_path: Path) -> None:
+    """A finding beside it has the speed-up, which is the inverse."""
+    (effect,) = analysed(tmp_path).cell_effects
+    assert _sentence(effect).text == "Mean latency is 1× that of the baseline over 4 cells (batch 1, 8, 32, 256)."
 
 
 def test_numbers_are_in_their_order(tmp_path: Path) -> None:

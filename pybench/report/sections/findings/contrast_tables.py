@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pybench.analysis import Analysis
 from pybench.analysis.findings.contrasts import ContrastFinding, PairEffect
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
+from pybench.analysis.statistics.proportions import EXACT_BELOW
 from pybench.analysis.units import UnitEffect, unit_of
 from pybench.case.contrasts import Criterion
 from pybench.case.data import data_set_of
@@ -215,7 +216,7 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
         *_count_columns(unit, is_grouped),
         Column("Right only in the case", ("only_case_right",), numeric=True),
         Column("Right only in the baseline", ("only_baseline_right",), numeric=True),
-        Column("Equal answers (%)", estimate_fields("agreement_percent"), numeric=True),
+        Column("Equal Top-1 answers (%)", estimate_fields("agreement_percent"), numeric=True),
         Column("p (McNemar)", ("p_mcnemar",), numeric=True),
     )
     rows = [
@@ -234,7 +235,9 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
     ]
     notes = (
         f"{unit.capitalize()}s are paired by id. The difference has Tango's score interval.",
-        "The share of equal answers has Wilson's score interval.",
+        "The share of equal Top-1 answers has Wilson's score interval.",
+        f"p: McNemar's exact test where fewer than {EXACT_BELOW} {unit}s are right on one side only.",
+        "Otherwise p is McNemar's test by the score, without continuity correction; groups always have this one.",
         *_group_notes(over),
     )
     title = f"Accuracy, {unit} by {unit}: {contrast.contrast.title()}"

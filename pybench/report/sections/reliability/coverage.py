@@ -37,12 +37,10 @@ def coverage_table(coverage: Coverage) -> Table:
 
 
 def guard_text(coverage: Coverage) -> str:
-    """How many finished runs are known to be as they finished, in a sentence."""
+    """How many finished runs and artefacts are known to be as they finished, in a sentence."""
     if coverage.unguarded:
         return (
-            f"{coverage.unguarded} of {coverage.finished} finished runs are unguarded: an older pybench stored no "
+            f"{coverage.unguarded} of {coverage.finished_text} are unguarded: an older pybench stored no "
             "digests of their files, so a change of these files would not be noticed."
         )
-    return (
-        f"The files of all {coverage.finished} finished runs have the digests that were stored when the run finished."
-    )
+    return f"The files of all {coverage.finished_text} have the digests that were stored when the run finished."

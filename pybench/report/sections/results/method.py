@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, POWER
+from pybench.analysis.statistics.proportions import EXACT_BELOW
 from pybench.dataset import Dataset
 
 _TEXT = """\
@@ -26,7 +27,9 @@ test would find with a probability of {power:.0%}, given the observed spread and
 
 The unit of accuracy is what has one score: an image, a window of text, a volume or a state. It is not the repetition,
 because a deterministic model does not vary between runs. Shares have Wilson's score interval, and paired differences
-have Tango's score interval. The test is McNemar's test, which is Tango's test for a difference of zero.
+have Tango's score interval. The test is McNemar's exact test where fewer than {exact_below} units are right on one side
+only. Otherwise, and for units in groups, it is McNemar's test by the score, which is Tango's test for a difference of
+zero. The exact test is the stricter one: its p may be above 0.05 although the interval excludes zero.
 
 A criterion is accepted when the whole 95 % interval satisfies the bound. It is rejected when the whole interval
 violates the bound, and undecided otherwise. A candidate is accepted when all of its criteria are accepted.
@@ -58,6 +61,7 @@ def paragraphs(dataset: Dataset) -> tuple[str, ...]:
         unequal=_UNEQUAL if dataset.plan.repetitions.by_case else "",
         seed=dataset.plan.seed,
         margin=EQUIVALENCE_MARGIN,
+        exact_below=EXACT_BELOW,
         power=POWER,
     )
     return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
