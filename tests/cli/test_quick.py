@@ -260,6 +260,15 @@ def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None
     assert case.shapes == "x.height=16,x.width=224"
 
 
+def test_sizes_that_no_runtime_takes_end_the_command_at_the_first_look(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("free-height-and-width", Path())
+    assert main(["quick", str(path), "--shape", "x.height=1", "--shape", "x.width=16"]) == 2
+    said = capsys.readouterr().err
+    assert "error: model.onnx does not run on these inputs (" in said
+    assert said.endswith("hint: fed were x.height=1,x.width=16: state other sizes with --shape\n")
+    assert not Path("results").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
