@@ -238,6 +238,7 @@ def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (np.ones((3, 12)), (), "--input a.npz: x is float64, the model takes float32"),
         (np.ones((3, 11), np.float32), (), "--input a.npz: x is [3, 11], this case feeds [3, 12]"),
+        (np.full((3, 12), np.nan, np.float32), (), "--input a.npz: x is not finite: of its 36 numbers are 36 NaN"),
         (np.ones((3, 12), np.float32), ("--batch", "2"), "--batch 2: a.npz has 3 samples"),
     ],
 )
