@@ -19,7 +19,7 @@ from pybench.errors import PybenchError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
-from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch, parse_sizes
+from pybench.onnx_file.inputs import FreeDimensions, Misfit, fed_shapes, fixed_batch, parse_sizes
 
 MOST_OPERATORS = 12  # that the text lists; --json has all
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -63,7 +63,8 @@ def inspect(
 ) -> None:
     """Show what is in an ONNX file, and which runtimes here take it.
 
-    Nothing is measured. A file that no runtime can read is one error, with exit code 2.
+    Nothing is measured. A file that is broken is one error, with exit code 2. Exit code 0 for all others, also where
+    no runtime here takes the file.
     """
     sizes = sizes_of(shape)
     found = read_sound(model)
@@ -96,6 +97,12 @@ def _pass(facts: FileFacts, batch: int, sizes: Mapping[str, int]) -> Pass:
     """What one pass is. Raises UsageError where `--shape` or `--batch` contradicts the file."""
     try:
         fed = fed_shapes(facts.inputs, batch, FACTORS["seq_len"].default, sizes)
+    except FreeDimensions as error:
+        keys = list(dict.fromkeys(one.name or one.key for one in error.free))
+        first = [next(one.key for one in error.free if key in (one.name, one.key)) for key in keys]
+        are = "is free" if len(first) == 1 else "are free"
+        options = " ".join(f"--shape {key}=224" for key in first)
+        return Pass(None, None, f"{' and '.join(first)} {are}; state a size, as in {options}")
     except Misfit as misfit:
         if misfit.factor in ("shapes", "batch"):
             option = {"shapes": "--shape"}.get(misfit.factor, f"--{misfit.factor}")
@@ -104,7 +111,8 @@ def _pass(facts: FileFacts, batch: int, sizes: Mapping[str, int]) -> Pass:
     try:
         return Pass(fed, machine.count_flops(facts.path, fed), None)
     except PybenchError as error:
-        return Pass(fed, None, error.message)
+        message = error.message.removeprefix(f"{facts.path.absolute()}: ")
+        return Pass(fed, None, message if error.hint is None else f"{message}; {error.hint}")
 
 
 def _rows(facts: FileFacts) -> Iterator[tuple[str, str]]:

@@ -79,6 +79,7 @@ def publish(
         unpacked,
     )
     from pybench.publication.carry.archive import form_of
+    from pybench.publication.pack.licence import checked_licence
 
     if not (to or archive or oci or dry_run):
         raise UsageError(
@@ -89,7 +90,9 @@ def publish(
     if archive:
         form_of(archive)
     options = PublishOptions(
-        PublicationMetadata(title, license_name, tuple(author or ())),
+        PublicationMetadata(
+            title, checked_licence(license_name) if license_name is not None else None, tuple(author or ())
+        ),
         RedactionRules(keep_host_names, keep_paths, tuple(redact or ())),
         with_artefacts,
         None if dry_run else sign,

@@ -185,11 +185,11 @@ def count_flops(path: Path, fed: Mapping[str, Sequence[int]]) -> int:
     return int(_ask(question, "the operations of the model")["flops"])
 
 
-def time_pass(path: Path | None, case: Case, fed: Mapping[str, Sequence[int]]) -> float:
+def time_pass(path: Path | None, case: Case, fed: Mapping[str, Sequence[int]]) -> float | InputError:
     """Seconds of one pass of a file, or of a built-in model (None), roughly: the best of a few, in the case's runtime.
-    Nothing is stored.
+    Nothing is stored. An error is returned where the runtime opened the file and refused these inputs.
 
-    Raises InputError for a file that the runtime does not open or run, and PybenchError where it cannot answer.
+    Raises InputError for a file that the runtime does not open, and PybenchError where it cannot answer.
     """
     question = {
         "job": "time",
@@ -197,7 +197,9 @@ def time_pass(path: Path | None, case: Case, fed: Mapping[str, Sequence[int]]) -
         "case": case_to_json(case),
         "fed": {name: list(sizes) for name, sizes in fed.items()},
     }
-    return float(_ask(question, f"a first pass in {case.runtime}")["seconds"])
+    answer = _ask(question, f"a first pass in {case.runtime}")
+    refused = answer.get("refused")
+    return float(answer["seconds"]) if refused is None else InputError(refused["what"], hint=refused["hint"])
 
 
 def _cases(path: Path) -> Iterator[Case]:

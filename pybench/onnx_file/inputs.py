@@ -7,7 +7,7 @@ The one rule, for a plan that judges a file before it runs and for a session tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pybench.onnx_file.graph import Value
 
@@ -33,6 +33,43 @@ class Misfit(Exception):
         self.what, self.hint, self.factor = what, hint, factor
 
 
+@dataclass(frozen=True, slots=True)
+class FreeDimension:
+    """A dimension that no factor sets. `name`: as the file states it; None: it has only a position."""
+
+    input: str
+    position: int
+    name: str | None
+
+    @property
+    def key(self) -> str:
+        """`INPUT.DIM`, as sizes name it."""
+        return f"{self.input}.{self.name or self.position}"
+
+
+class FreeDimensions(Misfit):
+    """All dimensions of a model's inputs that nothing sets."""
+
+    def __init__(self, free: Sequence[FreeDimension]) -> None:
+        self.free = tuple(free)
+        by_input: dict[str, list[FreeDimension]] = {}
+        for one in free:
+            by_input.setdefault(one.input, []).append(one)
+        what = "; ".join(_free_text(name, same) for name, same in by_input.items())
+        sizes = ", ".join(
+            f"{name}: {{{', '.join(f'{one.name or _quoted(one.position)}: 224' for one in same)}}}"
+            for name, same in by_input.items()
+        )
+        super().__init__(what, f"set its size, as in `shapes: {{{sizes}}}`; the leading dimension is the batch")
+
+
+def _free_text(name: str, free: Sequence[FreeDimension]) -> str:
+    places = " and ".join(f"{one.position} ({one.name})" if one.name else str(one.position) for one in free)
+    if len(free) == 1:
+        return f"dimension {places} of the input {name} is free, and no factor sets it"
+    return f"dimensions {places} of the input {name} are free, and no factor sets them"
+
+
 def fed_shapes(
     inputs: Sequence[Value], batch: int, tokens: int, sizes: Mapping[str, int] | None = None
 ) -> dict[str, tuple[int, ...]]:
@@ -51,18 +88,24 @@ def fed_shapes(
         raise Misfit("its inputs are scalars, so it has no batch dimension", "export the model with a batch dimension")
     has_free = any(_is_led(value) for value in inputs)
     is_batch = any(value.shape and value.shape[0] == batch for value in inputs)
-    return {
-        value.name: fed_shape(
-            value.name,
-            value.shape or (),
-            value.element.startswith("int"),
-            batch,
-            tokens,
-            led=_is_led(before) or not (has_free or is_batch),
-            set_here=_set_positions(before, value),
-        )
-        for before, value in zip(inputs, with_sizes(inputs, sizes or {}), strict=True)
-    }
+    shapes: dict[str, tuple[int, ...]] = {}
+    free: list[FreeDimension] = []
+    for before, value in zip(inputs, with_sizes(inputs, sizes or {}), strict=True):
+        try:
+            shapes[value.name] = fed_shape(
+                value.name,
+                value.shape or (),
+                value.element.startswith("int"),
+                batch,
+                tokens,
+                led=_is_led(before) or not (has_free or is_batch),
+                set_here=_set_positions(before, value),
+            )
+        except FreeDimensions as error:
+            free += error.free
+    if free:
+        raise FreeDimensions(free)
+    return shapes
 
 
 def check_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
@@ -100,14 +143,13 @@ def fed_shape(
         given[1] = ("seq_len", tokens)
     for position in set_here:
         given.pop(position, None)
-    for position, stated in enumerate(shape):
-        if position not in given and not isinstance(stated, int):
-            called = f" ({stated})" if isinstance(stated, str) else ""
-            raise Misfit(
-                f"dimension {position}{called} of the input {name} is free, and no factor sets it",
-                f"set its size, as in `shapes: {{{name}: {{{stated or _quoted(position)}: 224}}}}`; "
-                "the leading dimension is the batch",
-            )
+    free = [
+        FreeDimension(name, position, stated)
+        for position, stated in enumerate(shape)
+        if position not in given and not isinstance(stated, int)
+    ]
+    if free:
+        raise FreeDimensions(free)
     for position, (factor, wanted) in given.items():
         stated = shape[position]
         if isinstance(stated, int) and stated != wanted:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of a user's .npz as inputs of a model: names, types, shapes and integers, against what the model accepts.
+"""Arrays of a user's .npz as inputs of a model: names, types, shapes and numbers, against what the model accepts.
 
-Headers are read first, and only integers are read whole, piece by piece: a range is checked on them. Nothing is
+Headers are read first, then numbers, piece by piece: integers have a range, and floats have to be finite. Nothing is
 unpickled. Does not import numpy, which who reads a plan has not loaded. Source of the format: numpy.lib.format.
 """
 
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import array
 import ast
+import math
 import struct
 import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +40,7 @@ _CODES = {
     "int64": "q",
     "uint64": "Q",
 }
+_FLOATS = {"float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}  # the code that its numbers are read with
 _BROKEN = (
     OSError,
     ValueError,
@@ -117,6 +120,8 @@ def _misfits(
     for value in inputs:
         if value.element.removeprefix("u").startswith("int"):
             yield from _outside(path, value.name, stored[value.name], ranges.get(value.name, UNKNOWN))
+        elif value.element in _FLOATS:
+            yield from _not_finite(path, value.name, stored[value.name], value.element)
 
 
 def _outside(path: Path, name: str, stored: StoredArray, taken: IntegerRange) -> Iterator[Misfit]:
@@ -128,6 +133,64 @@ def _outside(path: Path, name: str, stored: StoredArray, taken: IntegerRange) ->
         zero = ", also 0" if has_zero and taken.least > 0 and least != 0 != most else ""
         what = f"{name} has numbers from {least} to {most}{zero}, and {taken.node} accepts {taken.accepted}"
         yield Misfit(what, "store numbers that it accepts", FACTOR)
+
+
+def _not_finite(path: Path, name: str, stored: StoredArray, element: str) -> Iterator[Misfit]:
+    """NaN and infinities, of which outputs mean nothing, and which change speed and power. A negative infinity beside
+    other numbers is accepted: masks of attention have it."""
+    status = path.stat()
+    found = _count_floats(path, name, stored, element, status.st_mtime_ns, status.st_size)
+    if found.nan or found.above or (found.below and found.below == found.numbers):
+        counts = {"NaN": found.nan, "inf": found.above, "-inf": found.below}
+        said = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+        hint = "store finite numbers; -inf is accepted beside other numbers only, as in a mask"
+        yield Misfit(f"{name} is not finite: of its {found.numbers} numbers are {said}", hint, FACTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatCounts:
+    """How many numbers an array of floats has, and how many of them are NaN, infinity and negative infinity."""
+
+    numbers: int
+    nan: int
+    above: int
+    below: int
+
+
+@lru_cache(maxsize=64)  # all cases of a plan ask about the same few files
+def _count_floats(
+    path: Path, name: str, stored: StoredArray, element: str, changed_ns: int, size_bytes: int
+) -> FloatCounts:
+    """`changed_ns` and `size_bytes` tell one content of the file from another. Raises InputError where it cannot be
+    read."""
+    numbers = nan = above = below = 0
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:
+            _header(file)
+            while piece := file.read(_PIECE_BYTES):
+                values = _floats(piece, element, stored.is_swapped)
+                numbers += len(values)
+                if not math.isfinite(sum(values)):  # quick: a sum of finite numbers is finite, or very large
+                    nan += sum(map(math.isnan, values))
+                    above += values.count(math.inf)
+                    below += values.count(-math.inf)
+    except _BROKEN as error:
+        raise InputError(f"its array {name} cannot be read ({error})", hint=_AS_NUMPY) from error
+    return FloatCounts(numbers, nan, above, below)
+
+
+def _floats(piece: bytes, element: str, is_swapped: bool) -> array.array[float] | tuple[float, ...]:
+    if element == "float16":  # which `array` does not have
+        order = (">" if sys.byteorder == "little" else "<") if is_swapped else "="
+        return struct.unpack(f"{order}{len(piece) // 2}e", piece)
+    if element == "bfloat16":  # the upper half of a float32
+        wide = bytearray(2 * len(piece))
+        wide[2::4], wide[3::4] = piece[0::2], piece[1::2]
+        piece = bytes(wide)
+    values = array.array(_FLOATS[element], piece)
+    if is_swapped:
+        values.byteswap()
+    return values
 
 
 def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int, bool]:

@@ -25,6 +25,10 @@ from pybench.onnx_file.slim import without_weights
 # Initialisers above this keep their shape and lose their values; shapes are computed from small ones only.
 _LARGE_ELEMENTS = 1024
 
+# Since this version weights need not be inputs, too. Runtimes take older files with such weights, too; the inference of
+# shapes overlooks their weights.
+_IR_OF_FREE_WEIGHTS = 4
+
 Shape = tuple[int, ...]
 
 
@@ -40,6 +44,7 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
         model = onnx.ModelProto.FromString(without_weights(path, _LARGE_ELEMENTS))
         _fix_inputs(model.graph, batch, seq_len, fed or {})
         weights = _drop_large_weights(model.graph)
+        model.ir_version = max(model.ir_version, _IR_OF_FREE_WEIGHTS)
         inferred = shape_inference.infer_shapes(model, data_prop=True)
     except (OSError, DecodeError, shape_inference.InferenceError) as error:
         raise InputError(f"no shapes can be inferred in {path} ({' '.join(str(error).split())[:200]})") from error
@@ -95,12 +100,18 @@ def _macs(node: Any, shapes: Mapping[str, Shape], path: Path) -> int:
     unknown = [name for name in (*node.input[:2], node.output[0]) if name not in shapes]
     if unknown:
         raise InputError(
-            f"{path}: the shape of {unknown[0]} at {node.op_type} {node.name} cannot be inferred",
+            f"{path}: the shape of {unknown[0]} cannot be inferred, which {_called(node)} needs",
             hint="simplify the model (constant folding), or export it with fixed shapes",
         )
     attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     inputs = [shapes[name] for name in node.input[:2]]
     return _MACS[node.op_type](inputs, shapes[node.output[0]], attributes)
+
+
+def _called(node: Any) -> str:
+    return (
+        f"the {node.op_type} node {node.name}" if node.name else f"the {node.op_type} node that gives {node.output[0]}"
+    )
 
 
 def _convolution(inputs: Sequence[Shape], output: Shape, attributes: Mapping[str, Any]) -> int:

@@ -258,7 +258,7 @@ class FleetScenario:
     """The whole file.
 
     variants: each with factors of inputs by their names; `usual` is the query without any
-    mixes: fleets, each with shares of its queries by variant
+    mixes: fleets, each with shares of its queries by variant; without any, one fleet of usual queries
     file: where it is from, for errors; no key of it
     """
 
@@ -272,7 +272,7 @@ class FleetScenario:
     site: Any = _group("site")
     fleet: Any = _group("fleet")
     variants: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_FACTORS), ())
-    mixes: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_SHARES), ())
+    mixes: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_SHARES), (NamedNumbers(USUAL, {USUAL: 1.0}),))
     published: tuple[PublishedResult, ...] = tables(PublishedResult)
     file: str = ""
 

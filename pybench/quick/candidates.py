@@ -234,7 +234,8 @@ def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
         return None
     fed = {row.input: (1, target.seq_len) if row.takes_ids else (1, *row.shape)}
     try:
-        return FirstLook(machines.time_pass(None, case, fed), f"{target.model} in {case.runtime}")
+        seconds = machines.time_pass(None, case, fed)
+        return None if isinstance(seconds, InputError) else FirstLook(seconds, f"{target.model} in {case.runtime}")
     except PybenchError:  # whatever it is, the export meets it, too, and says so
         return None
 
@@ -245,22 +246,33 @@ def _look_at_file(
     """One pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
 
     Runtimes that open ONNX files are asked in turn; one that does not open this one is left out with all its cases.
-    Raises InputError with the first one's reason where none is left.
+    Raises InputError with the first one's reason where none is left, and at once where one opens the file and refuses
+    these inputs: every case feeds them.
     """
     first: InputError | None = None
     while opening_it := [case for case in cases if case.runtime_row is not None and case.runtime_row.opens == "onnx"]:
         try:
             seconds = machines.time_pass(path, opening_it[0], target.fed(target.first_batch))
-            return FirstLook(seconds, "the file"), cases
         except PybenchError as error:
             what = error.message
             said = what if str(path.absolute()) in what or target.model in what else f"{target.model}: {what}"
             first = first or InputError(said, hint=error.hint or "`pybench inspect` shows the file")
             left_out += [LeftOut(_called(case), what) for case in cases if case.runtime == opening_it[0].runtime]
             cases = [case for case in cases if case.runtime != opening_it[0].runtime]
+            continue
+        if isinstance(seconds, InputError):
+            raise _refused_inputs(path, target, seconds)
+        return FirstLook(seconds, "the file"), cases
     if first is not None and not cases:
         raise first
     return None, cases
+
+
+def _refused_inputs(path: Path, target: Target, error: InputError) -> InputError:
+    what = error.message.replace(str(path.absolute()), target.model)
+    if not target.sizes:
+        return InputError(what, hint=error.hint)
+    return InputError(what, hint=f"fed were {sizes_text(target.sizes)}: state other sizes with --shape")
 
 
 def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Machine) -> tuple[int, ...]:

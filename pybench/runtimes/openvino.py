@@ -193,7 +193,7 @@ def _open_errors(path: Path) -> Iterator[None]:
         raise UnsupportedError(
             f"{path}: OpenVINO does not compile this graph ({_last_words(error)})",
             code=Cause.NOT_COMPILED,
-            hint="use runtime: onnxruntime",
+            hint="use another runtime that opens the file, or mend the node that the message names",
         ) from error
 
 

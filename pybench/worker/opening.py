@@ -3,7 +3,7 @@
 
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
-of a built-in model.
+of a built-in model. {refused}: the file was opened, and does not run on these inputs.
 `models`: {models: [{model, config, of_images, seq_len}]} -> {refused}: what a library does not have, or what cannot be
 fed: at all, with images, or with sequences so long.
 `weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
@@ -53,7 +53,10 @@ def _time(question: dict[str, Any]) -> dict[str, Any]:
     seconds: list[float] = []
     while len(seconds) < MOST_PASSES and sum(seconds[1:]) < ENOUGH_S and sum(seconds[:1]) < LONG_PASS_S:
         begin_ns = monotonic_ns()
-        session.run(inputs)
+        try:
+            session.run(inputs)
+        except InputError as error:
+            return {"refused": {"what": error.message, "hint": error.hint}}
         seconds.append(seconds_since(begin_ns))
     return {"seconds": min(seconds)}
 

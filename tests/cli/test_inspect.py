@@ -7,10 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from pybench.cli import main
 from tests.support.onnx_files import write
+from tests.support.onnx_models import model
 
 
 def inspected(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
@@ -39,11 +43,29 @@ def test_a_free_dimension_is_set_by_its_name(tmp_path: Path, capsys: pytest.Capt
     path = write("free-height-and-width", tmp_path)
     found = inspected(path, capsys)
     assert found["pass"]["flops"] is None
-    assert "is free, and no factor sets it" in found["pass"]["why_not"]
+    stated = "--shape x.height=224 --shape x.width=224"
+    assert found["pass"]["why_not"] == f"x.height and x.width are free; state a size, as in {stated}"
     free = [name for name in found["inputs"][0]["free"] if not name.endswith("batch")]
     found = inspected(path, capsys, *(word for name in free for word in ("--shape", f"{name}=16")))
     assert found["pass"]["fed"]["x"][2:] == [16, 16]
     assert found["pass"]["flops"] > 0
+
+
+def test_the_products_of_an_old_file_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its weights are no inputs, which was no sound file before IR version 4, and runtimes take it."""
+    assert inspected(write("opset-7", tmp_path), capsys)["pass"]["flops"] > 0
+
+
+def test_a_node_without_a_name_is_named_by_what_it_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [helper.make_node("Mystery", ["x"], ["a"], domain="mine"), helper.make_node("MatMul", ["a", "w"], ["y"])]
+    weights = {"w": np.zeros((4, 5), np.float32)}
+    content = model(nodes, [("x", 1, ["n", 4])], [("y", 1, ["n", 5])], weights)
+    content.opset_import.append(helper.make_opsetid("mine", 1))
+    onnx.save(content, tmp_path / "model.onnx")
+    assert inspected(tmp_path / "model.onnx", capsys)["pass"]["why_not"] == (
+        "the shape of a cannot be inferred, which the MatMul node that gives y needs; "
+        "simplify the model (constant folding), or export it with fixed shapes"
+    )
 
 
 def test_the_batch_that_a_file_fixes_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -238,6 +238,7 @@ def test_arrays_are_fed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (np.ones((3, 12)), (), "--input a.npz: x is float64, the model takes float32"),
         (np.ones((3, 11), np.float32), (), "--input a.npz: x is [3, 11], this case feeds [3, 12]"),
+        (np.full((3, 12), np.nan, np.float32), (), "--input a.npz: x is not finite: of its 36 numbers are 36 NaN"),
         (np.ones((3, 12), np.float32), ("--batch", "2"), "--batch 2: a.npz has 3 samples"),
     ],
 )
@@ -258,6 +259,15 @@ def test_free_sizes_run_and_are_said(capsys: pytest.CaptureFixture[str]) -> None
     assert "x.width is free: 224 is taken (--shape x.width=N states another)" in capsys.readouterr().err
     (case,) = load_plan("quick-model.yaml").cases
     assert case.shapes == "x.height=16,x.width=224"
+
+
+def test_sizes_that_no_runtime_takes_end_the_command_at_the_first_look(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("free-height-and-width", Path())
+    assert main(["quick", str(path), "--shape", "x.height=1", "--shape", "x.width=16"]) == 2
+    said = capsys.readouterr().err
+    assert "error: model.onnx does not run on these inputs (" in said
+    assert said.endswith("hint: fed were x.height=1,x.width=16: state other sizes with --shape\n")
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(

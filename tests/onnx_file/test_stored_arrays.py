@@ -107,6 +107,34 @@ def test_integers_of_any_width_and_order_are_judged(tmp_path: Path, kind: str) -
         assert (found is None) is fits
 
 
+@pytest.mark.parametrize("kind", ["<f2", "<f4", ">f4", "<f8", ">f2", "bfloat16"])
+@pytest.mark.parametrize(
+    ("odd", "expected"),
+    [
+        ([], ""),
+        ([np.nan, np.nan, np.inf], "x is not finite: of its 600000 numbers are 2 NaN, 1 inf"),
+        ([-np.inf], ""),  # a mask
+        ([-np.inf, np.inf], "x is not finite: of its 600000 numbers are 1 inf, 1 -inf"),
+    ],
+)
+def test_floats_are_finite_but_for_masks(tmp_path: Path, kind: str, odd: list[float], expected: str) -> None:
+    array = np.full(600_000, 2.0, np.float32)
+    array[len(array) - len(odd) :] = odd
+    element = "bfloat16" if kind == "bfloat16" else np.dtype(kind).name
+    np.savez(tmp_path / "a.npz", x=array.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind))
+    value = Value("x", "tensor", element, array.shape)
+    found = misfit_of_arrays(tmp_path / "a.npz", (value,), {"x": array.shape}, {})
+    assert ("" if found is None else found.what) == expected
+
+
+def test_a_mask_of_nothing_is_refused_and_large_finite_numbers_are_not(tmp_path: Path) -> None:
+    value = Value("x", "tensor", "float64", (4,))
+    for number, is_fed in ((-np.inf, False), (1e308, True)):
+        np.savez(tmp_path / "a.npz", x=np.full(4, number))
+        assert (misfit_of_arrays(tmp_path / "a.npz", (value,), {"x": (4,)}, {}) is None) is is_fed
+        (tmp_path / "a.npz").unlink()
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"no archive at all"])
 def test_a_file_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.npz"

@@ -9,7 +9,7 @@ import pytest
 
 from pybench.document import parse_text
 from pybench.errors import ScenarioError
-from pybench.projection import read_scenario
+from pybench.projection import read_scenario, resolve, simulate
 from pybench.projection.scenario import A_SCENARIO
 
 SCENARIO = """\
@@ -172,6 +172,16 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as caught:
         read_scenario(written(tmp_path, text))
     assert [problem.line for problem in caught.value.problems] == [2, 15]
+
+
+def test_without_mixes_there_is_one_fleet_of_usual_queries(tmp_path: Path) -> None:
+    text = SCENARIO.replace("mixes:\n  half: {usual: 0.5, long: 0.5}\n", "")
+    text += "  - {of: fleet.usual, value: 0.001, source: abstract}\n"
+    scenario = read_scenario(written(tmp_path, text))
+    projection = simulate(scenario, resolve(scenario, None))
+    assert [fleet.name for fleet in projection.fleets] == ["usual"]
+    mean_wh = projection.queries[0].mean_wh
+    assert projection.fleets[0].energy_gwh == pytest.approx(mean_wh * 1e6 / 1e9, rel=0.02)
 
 
 def test_a_variant_called_usual_is_one_error(tmp_path: Path) -> None:
