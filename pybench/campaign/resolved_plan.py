@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
@@ -43,15 +45,17 @@ class ResolvedPlan:
         """How many blocks the campaign has."""
         return self.repetitions.blocks(self.cases)
 
-    def named(self, name: str) -> Case:
-        """The one case that a title or the beginning of an id names. Raises UsageError for none or several."""
+    def named(self, name: str, directory: Path) -> Case:
+        """The one case that a title or the beginning of an id names. Raises UsageError for none or several.
+        `directory`: of the campaign, which the hint lists."""
         fitting = [case for case in self.cases if case.title() == name]
         fitting = fitting or [case for case in self.cases if name and case.id.startswith(name)]
         if len(fitting) != 1:
             what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
             alike = [case.title() for case in self.cases if not fitting and name.startswith(f"{case.workload} ")]
             near = difflib.get_close_matches(name, alike, 1)
-            hint = f"did you mean `{near[0]}`?" if near else "`pybench expand PLAN` lists cases with their ids"
+            listing = f"`pybench status {shlex.quote(str(directory))}` lists cases with their ids"
+            hint = f"did you mean `{near[0]}`?" if near else listing
             raise UsageError(f"{name} {what} of the plan", hint=hint)
         return fitting[0]
 

@@ -33,12 +33,13 @@ def explain(
     from pybench.report.explanation_tables import explanation_tables
 
     dataset = load(directory)
-    explanation = explain_cases(dataset, (dataset.plan.named(first), dataset.plan.named(second)))
+    slow, fast = (dataset.plan.named(name, directory) for name in (first, second))
+    explanation = explain_cases(dataset, (slow, fast))
     told = sentences(explanation)
     if as_json:
         print_json({"campaign": dataset.plan.name, "sentences": told, **explanation.as_json()})
         return
-    slow, fast = explanation.sides
-    print(f"{slow.case.title()} against {fast.case.title()}\n")
+    slower, faster = explanation.sides
+    print(f"{slower.case.title()} against {faster.case.title()}\n")
     print("\n".join(f"  {one}" for one in told) + "\n")
     print_tables(explanation_tables(explanation, rows or None))

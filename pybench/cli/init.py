@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -28,17 +29,17 @@ def init(
     text = resources.files("pybench.plan").joinpath("starter.yaml").read_text(encoding="utf-8")
     try:
         with open(target, "x", encoding="utf-8") as file:
-            file.write(text.replace("PLAN", str(target)).replace("NAME", name))
+            file.write(text.replace("PLAN", shlex.quote(str(target))).replace("NAME", name))
     except FileExistsError as error:
         raise UsageError(
             f"{target} exists, and `pybench init` does not overwrite files", hint="give another name"
         ) from error
     except OSError as error:
-        raise UsageError(
-            f"cannot write {target}: {error.strerror}", hint="give a name in a folder that exists"
-        ) from error
+        is_absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        hint = f"give a name in a folder that {'exists' if is_absent else 'can be written to'}"
+        raise UsageError(f"cannot write {target}: {error.strerror}", hint=hint) from error
     print(target)
-    say(f"next: pybench run {target}, then pybench report results/{name}")
+    say(f"next: pybench run {shlex.quote(str(target))}, then pybench report results/{name}")
 
 
 def _campaign_name(path: Path) -> str:

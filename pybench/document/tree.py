@@ -188,7 +188,9 @@ def _read(path: Path, kind: FileKind) -> bytes:
 
     try:
         if path.is_dir():
-            raise refuse(f"is a folder, not a {kind.name}", "give the YAML file in it")
+            files = sorted(str(file) for file in path.glob("*.y*ml"))[:3]
+            hint = f"give the YAML file in it: {', '.join(files)}" if files else f"no YAML file is in it; {kind.first}"
+            raise refuse(f"is a folder, not a {kind.name}", hint)
         with open(path, "rb") as file:
             source = file.read(MAXIMUM_BYTES + 1)
     except FileNotFoundError as error:

@@ -40,7 +40,7 @@ _CODES = {
     "int64": "q",
     "uint64": "Q",
 }
-_FLOATS = {"float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}  # the code that its numbers are read with
+_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 _BROKEN = (
     OSError,
     ValueError,
@@ -187,7 +187,7 @@ def _floats(piece: bytes, element: str, is_swapped: bool) -> array.array[float] 
         wide = bytearray(2 * len(piece))
         wide[2::4], wide[3::4] = piece[0::2], piece[1::2]
         piece = bytes(wide)
-    values = array.array(_FLOATS[element], piece)
+    values: array.array[float] = array.array("d" if element == "float64" else "f", piece)
     if is_swapped:
         values.byteswap()
     return values

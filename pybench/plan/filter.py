@@ -117,16 +117,18 @@ class _Parser:
             raise self._error(sign, f"expected one of {', '.join(_SIGNS)} after `{factor.name}`")
         if sign.text in _ORDERS and factor.kind not in ("integer", "number"):
             raise self._error(sign, f"`{factor.name}` has no order", "use = or !=")
-        values = [self._value(factor)]
+        values = [self._value(factor, sign.text)]
         while sign.text == "in" and self._next < len(self._tokens) and self._tokens[self._next].text == "|":
             self._next += 1
-            values.append(self._value(factor))
+            values.append(self._value(factor, sign.text))
         return FilterTerm(factor.name, sign.text, tuple(values))
 
-    def _value(self, factor: Factor) -> Value:
+    def _value(self, factor: Factor, sign: str) -> Value:
         token = self._take()
         if token is None or token.is_sign:
-            raise self._error(token, f"expected a value of `{factor.name}`")
+            turned = f"{token.text}{sign}" if token is not None else ""
+            hint = f"did you mean `{turned}`?" if turned in _SIGNS else None
+            raise self._error(token, f"expected a value of `{factor.name}`", hint)
         if not token.is_quoted and token.text[0] in "([":
             hint = f"separate values by |, as in `{factor.name} in A|B`"
             raise self._error(token, f"expected a value of `{factor.name}`, not a list in brackets", hint)

@@ -75,7 +75,7 @@ def _measured(asked: Mapping[str, Measured], dataset: Dataset | None, file: str)
 
 def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset) -> Distribution:
     """What the campaign says of one input. Raises UsageError where it says nothing."""
-    finding = findings[dataset.plan.named(asked.case).id]
+    finding = findings[dataset.plan.named(asked.case, dataset.campaign.path).id]
     metrics = finding.case.catalogue.metrics
     fitting = [row.name for row in metrics.values() if part_of(row)]
     if asked.metric not in fitting:

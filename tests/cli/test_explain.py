@@ -128,7 +128,10 @@ def test_a_case_that_there_is_not_is_one_error(ran: Path, name: str, capsys: pyt
     assert main(["explain", str(ran), name, ids(ran)["fp32"]]) == EXIT_USAGE
     printed = capsys.readouterr()
     assert "fits no case of the plan" in printed.err
-    assert "hint: `pybench expand PLAN` lists cases with their ids" in printed.err
+    assert f"hint: `pybench status {ran}` lists cases with their ids" in printed.err
+    assert main(["status", str(ran)]) == 0
+    assert ids(ran)["fp32"][:12] in capsys.readouterr().out
+    capsys.readouterr()
     assert printed.out == ""
 
 

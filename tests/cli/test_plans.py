@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,34 @@ def test_init_never_overwrites(tmp_path: Path, capsys: Captured) -> None:
 def test_init_where_nothing_can_be_written_is_an_error_with_a_hint(tmp_path: Path, capsys: Captured) -> None:
     assert main(["init", str(tmp_path / "nowhere" / "plan.yaml")]) == EXIT_USAGE
     assert "hint: give a name in a folder that exists" in capsys.readouterr().err
+
+
+def test_init_quotes_what_is_to_be_typed_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "my plan.yaml"]) == EXIT_OK
+    assert capsys.readouterr().err == "next: pybench run 'my plan.yaml', then pybench report results/my-plan\n"
+    assert "pybench run 'my plan.yaml' " in Path("my plan.yaml").read_text()
+
+
+def test_init_on_a_disk_that_cannot_be_written_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def read_only(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("pybench.cli.init.open", read_only, raising=False)
+    assert main(["init", str(tmp_path / "a.yaml")]) == EXIT_USAGE
+    assert "hint: give a name in a folder that can be written to" in capsys.readouterr().err
+
+
+def test_a_folder_is_no_plan_and_the_files_in_it_are_named(tmp_path: Path, capsys: Captured) -> None:
+    assert main(["validate", str(tmp_path)]) == EXIT_USAGE
+    assert "no YAML file is in it; " in capsys.readouterr().err
+    (tmp_path / "a.yaml").touch()
+    assert main(["validate", str(tmp_path)]) == EXIT_USAGE
+    assert f"give the YAML file in it: {tmp_path / 'a.yaml'}" in capsys.readouterr().err
 
 
 def test_schema_prints_the_schema(capsys: Captured) -> None:

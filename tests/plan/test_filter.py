@@ -90,3 +90,10 @@ def test_any_text_is_read_or_refused(expression: str) -> None:
     except UsageError:
         selects = None
     assert selects is None or all(selects(case) in (True, False) for case in CASES.values())
+
+
+@pytest.mark.parametrize(("expression", "meant"), [("batch=>8", ">="), ("batch =< 8", "<="), ("batch=!8", None)])
+def test_a_sign_the_wrong_way_round_is_told(expression: str, meant: str | None) -> None:
+    with pytest.raises(UsageError, match="--filter, column") as raised:
+        parse_filter(expression)
+    assert raised.value.hint == (None if meant is None else f"did you mean `{meant}`?")

@@ -74,7 +74,7 @@ def test_one_run_is_a_number(tmp_path: Path) -> None:
         ),
         (decoder().id, "module_energy_per_token_j", "its machine has no power rails that make up a module"),
         (decoder().title()[:-1], METRIC, f"did you mean `{decoder().title()}`"),
-        ("generate tinylm-small torch batch=8", METRIC, "`pybench expand PLAN` lists cases"),
+        ("generate tinylm-small torch batch=8", METRIC, "lists cases with their ids"),
     ],
 )
 def test_what_a_campaign_does_not_tell_is_one_error(tmp_path: Path, case: str, metric: str, said: str) -> None:

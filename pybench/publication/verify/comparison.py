@@ -46,6 +46,8 @@ def check_unpacked(folder: Path) -> Mapping[str, str]:
     """The list of an unpacked publication, every file of which is as listed. Files that somebody added beside the
     campaign's own do no harm; among them they would change what is read, and are refused."""
     path = folder / sums.SUMS
+    if not folder.exists():
+        raise UsageError(f"{folder} does not exist", hint="give an archive, or the folder that `pybench fetch` wrote")
     if not path.is_file():
         raise UsageError(
             f"{folder} is not a publication: it has no {sums.SUMS}",

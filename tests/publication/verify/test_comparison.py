@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.errors import CorruptError
+from pybench.errors import CorruptError, UsageError
 from pybench.publication import compare
 from pybench.publication.pack import sums
 from pybench.publication.pack.versions import differences
@@ -60,3 +60,10 @@ def test_a_link_to_another_run_is_an_addition(published: Published, tmp_path: Pa
 def test_versions_are_compared_by_name() -> None:
     found = differences({"polars": "1", "numpy": "2", "gone": "3"}, {"polars": "1", "numpy": "2.1", "new": "4"})
     assert found == ["numpy 2 there, 2.1 here", "gone 3 there, none here", "new none there, 4 here"]
+
+
+def test_what_is_not_there_is_told_apart_from_what_is_no_publication(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not exist"):
+        check_unpacked(tmp_path / "nosuch.zip")
+    with pytest.raises(UsageError, match="is not a publication"):
+        check_unpacked(tmp_path)
