@@ -108,6 +108,7 @@ def test_another_plan_is_never_overwritten(capsys: pytest.CaptureFixture[str], m
     assert not Path("results").exists()
 
 
+@pytest.mark.slow
 def test_other_models_and_other_options_have_plans_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     write("plain", Path())
     write("plain", Path("other"))
