@@ -53,7 +53,10 @@ def compare(
     except UnknownNameError as error:
         if error.kind != "metric":
             raise
-        raise UsageError(f"--metric {error.name}: {error.message}", hint=error.hint) from error
+        near = (
+            error.hint if error.hint and error.hint.startswith("did you mean") else "docs/metrics.md lists all metrics"
+        )
+        raise UsageError(f"--metric {error.name}: {error.message}", hint=near) from error
     if as_json:
         print_json(comparison.as_json())
     else:

@@ -13,7 +13,7 @@ stored iterations (service levels) is evaluated here, because analysis opens no 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -23,7 +23,7 @@ import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
-from pybench.campaign.layout import MAKING
+from pybench.campaign.layout import COMPLETE, MAKING
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
@@ -142,6 +142,13 @@ class Dataset:
     def finished(self) -> int:
         """How many finished runs the tables rest on, the makings of artefacts among them."""
         return self.runs.height + len(self.artefacts)
+
+    def digests_of(self, cases: Iterable[Case]) -> list[str]:
+        """The digests of the files of each `ok` run of some cases; empty for a run of an older pybench. Equal ones are
+        of one run, whose folder was copied."""
+        is_meant = self.runs["case_id"].is_in([case.id for case in cases]) & (self.runs["outcome"] == "ok")
+        folders = self.runs.filter(is_meant)["folder"]
+        return [(self.campaign.path / folder / COMPLETE).read_text(encoding="utf-8") for folder in folders]
 
     @property
     def unguarded(self) -> int:

@@ -39,7 +39,12 @@ _COSTLIEST = 3  # rows named in one sentence
 def sentences(explanation: Explanation) -> list[str]:
     """In the order of reading: what else differs, how much is lost, by what, and how much of it is known."""
     if not explanation.has_times:
-        return [*_software(explanation), *_without_times(explanation), *_structure(explanation)]
+        return [
+            *_software(explanation),
+            *_ratio(explanation),
+            *_without_times(explanation),
+            *_structure(explanation),
+        ]
     return [
         *_software(explanation),
         *_totals(explanation),
@@ -80,8 +85,7 @@ def software_text(first: str, second: str, differences: Sequence[SoftwareDiffere
 
 def _totals(explanation: Explanation) -> Iterator[str]:
     slow, fast = explanation.sides
-    if slow.latency_ms is not None and fast.latency_ms is not None:
-        yield from _ratio(explanation)
+    yield from _ratio(explanation)
     for side in explanation.sides:
         if side.latency_ms is None:
             yield f"{side.name} has no unprofiled time: {side.why_none}."
@@ -109,6 +113,8 @@ def _totals(explanation: Explanation) -> Iterator[str]:
 def _ratio(explanation: Explanation) -> Iterator[str]:
     """The ratio of unprofiled times that a report has, and whether it shows a difference."""
     slow, fast = explanation.sides
+    if slow.latency_ms is None or fast.latency_ms is None:
+        return
     ratio = explanation.ratios.get(LATENCY)
     if ratio is None:
         yield f"No difference is shown: no pair of unprofiled runs can be compared ({explanation.why_no_ratio})."
@@ -233,7 +239,7 @@ def _without_times(explanation: Explanation) -> Iterator[str]:
     absent = [side.name for side in explanation.sides if not side.profile.has_times]
     have = "has" if len(absent) == 1 else "have"
     yield (
-        f"Times are absent: the profile of {' and that of '.join(absent)} {have} none. "
+        f"Times of kernels are absent: the profile of {' and that of '.join(absent)} {have} none. "
         "What follows is structure: nodes, kernels, types and moves."
     )
     folder = "DIR" if explanation.folder is None else shlex.quote(str(explanation.folder))

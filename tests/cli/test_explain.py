@@ -173,7 +173,7 @@ def test_recorded_engines_are_explained_without_times(tmp_path: Path, capsys: py
     builder, cases = engines(tmp_path / "c", int8_fp16="int8+fp16-residual", fp8_fp16="fp8-residual")
     assert main(["explain", str(builder.path), *(case.title() for case in cases), "--rows", "0"]) == 0
     printed = capsys.readouterr().out
-    assert "Times are absent: the profile of int8+fp16 and that of fp8+fp16 have none." in printed
+    assert "Times of kernels are absent: the profile of int8+fp16 and that of fp8+fp16 have none." in printed
     assert "Kernels that move constants: 47 of 106 in int8+fp16, 0 of 74 in fp8+fp16." in printed
     assert "ONNX nodes, in the order of execution" in printed
     assert printed.count("moves constants") == 47

@@ -126,6 +126,12 @@ def test_compare_of_campaigns_that_share_no_number_is_two_and_says_so(typical: P
     assert "nothing was compared" in result.stderr
 
 
+def test_a_metric_that_is_like_no_other_is_not_answered_with_all_of_them(typical: Path) -> None:
+    result = _pybench("compare", typical, typical, "--metric", "foo")
+    assert result.returncode == EXIT_USAGE
+    assert result.stderr.endswith("hint: docs/metrics.md lists all metrics\n")
+
+
 def test_compare_of_an_unknown_metric_is_two_and_names_the_nearest(typical: Path) -> None:
     result = _pybench("compare", typical, typical, "--metric", "latency_p50")
     assert result.returncode == EXIT_USAGE

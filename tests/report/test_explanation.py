@@ -151,10 +151,18 @@ def test_without_times_there_is_structure() -> None:
     )
     fast = side("fp16", kernel("conv", "multiplying", None, "conv", kind="fp16"))
     told = sentences(explained(slow, fast, {}))
-    assert told[0].startswith("Times are absent: the profile of int8 and that of fp16 have none.")
+    assert told[0].startswith("Times of kernels are absent: the profile of int8 and that of fp16 have none.")
     assert "int8 runs 2 kernels, fp16 1." in told
     assert "Kernels that move constants: 1 of 2 in int8, 0 of 1 in fp16." in told
     assert "1 of 2 rows have kernels on one side only: the other side has no kernel of these nodes." in told
+
+
+def test_without_times_of_layers_the_ratio_of_the_runs_is_still_told() -> None:
+    slow = side("int8", kernel("conv", "multiplying", None, "conv"), latency_ms=0.4)
+    fast = side("fp16", kernel("conv", "multiplying", None, "conv"), latency_ms=0.2)
+    told = sentences(explained(slow, fast, {LATENCY: estimate(2.0)}))
+    assert told[0] == "Unprofiled, an iteration of int8 takes 2.00 times [1.82, 2.20] the time of one of fp16."
+    assert told[1].startswith("Times of kernels are absent: ")
 
 
 def test_rows_that_are_not_shown_are_summed_and_what_is_not_assigned_stands_last(known: Explanation) -> None:

@@ -25,7 +25,6 @@ from pybench.analysis.measurements import Measurements, collect
 from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_difference
 from pybench.analysis.units import UnitScores, collect_units
-from pybench.campaign.layout import COMPLETE
 from pybench.case import Case, catalogue_of
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -185,6 +184,8 @@ def compare(
     sides = [_side(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
     other_boards = {} if across_boards else _other_boards(before, after, common)
+    earlier = {*before.digests_of(common)} - {""}  # an older pybench stored none
+    later = after.digests_of(common)
     changes = []
     for case in common:
         for metric in compared:
@@ -204,8 +205,8 @@ def compare(
         unknown=sum((Counter(side.measurements.unknown) for side in sides), Counter()),
         tolerance=tolerance,
         tolerance_pp=tolerance_pp,
-        runs_after=len(_digests(after, common)),
-        runs_shared=len(_shared_runs(before, after, common)),
+        runs_after=len(later),
+        runs_shared=sum(digests in earlier for digests in later),
     )
 
 
@@ -213,19 +214,6 @@ def _width_towards_worse(ratio: Estimate, metric: Metric) -> list[float]:
     """The factor between a ratio and the bound that has to be beyond the tolerance; none without an interval."""
     worse = ratio if metric.better == "lower" else ratio.inverse()
     return [] if worse.lower is None or worse.lower <= 0 or worse.method == EXACT else [worse.value / worse.lower]
-
-
-def _shared_runs(before: Dataset, after: Dataset, cases: Sequence[Case]) -> list[str]:
-    """The digests of the runs of `after` that are runs of `before`: somebody compares a campaign with its copy."""
-    earlier = set(_digests(before, cases)) - {""}
-    return [one for one in _digests(after, cases) if one in earlier]
-
-
-def _digests(dataset: Dataset, cases: Sequence[Case]) -> list[str]:
-    """What `complete` of each `ok` run of some cases says; a run of an older pybench says nothing."""
-    is_meant = dataset.runs["case_id"].is_in([case.id for case in cases]) & (dataset.runs["outcome"] == "ok")
-    runs = dataset.runs.filter(is_meant)
-    return [(dataset.campaign.path / folder / COMPLETE).read_text(encoding="utf-8") for folder in runs["folder"]]
 
 
 def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[str, str]:
