@@ -22,6 +22,7 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.data_sets import DataSet
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.reasons import Reason
+from pybench.measure.energy.cpu_estimate import BUSY_COLUMNS
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measurement.result import Validity
@@ -46,7 +47,6 @@ _AGREEMENT = {
     "cosine_ratio": "cosine",
     "top1_agreement_ratio": "top1_agreement_ratio",
 }
-_BUSY_COLUMNS = (0, 1, 2, 5, 6)  # of /proc/stat: user, nice, system, irq, softirq
 # Instructions that add products of INT8 in 32 bits, as the kernel lists them; an ARM CPU has no line `flags`.
 _VNNI = {"avx_vnni", "avx512_vnni", "amx_int8"}
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -241,7 +241,7 @@ class BusyWatch:
             for words in (line.split() for line in lines if line.startswith("cpu")):
                 number = words[0].removeprefix("cpu")
                 if number.isdigit() and int(number) in self._cpus:
-                    ticks += sum(int(words[1 + column]) for column in _BUSY_COLUMNS)
+                    ticks += sum(int(words[1 + column]) for column in BUSY_COLUMNS)
         except (OSError, ValueError, IndexError):
             return None
         return _Usage(time.monotonic(), ticks * _TICK_S, own_cpu_s())

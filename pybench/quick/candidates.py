@@ -15,6 +15,7 @@ from pybench.catalogue.precisions import quantised_type
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime, opening
 from pybench.errors import InputError, PybenchError, UsageError
 from pybench.machine import Machine
+from pybench.machine.estimate import CPU_RATE
 from pybench.machine.opening import SHA_OF_NOTHING
 from pybench.onnx_file.batch import rewriting
 from pybench.onnx_file.inputs import batch_to_rewrite, sizes_text
@@ -28,7 +29,6 @@ BATCHES = (1, 8)
 LARGER = 8  # times the batch that a file has fixed
 WINDOW_S = 0.4  # of timed iterations: a run of a fast model is then mostly its own start
 GPU_ITERATIONS, GPU_WARMUP, GPU_ENERGY_WINDOW_S = 300, 30, 0.5
-CPU_RATE = 25e9  # multiply-adds a second and core, nominal
 MOST_ITERATIONS, FEWEST_ITERATIONS = 500, 2
 MOST_SAMPLES, FEWEST_SAMPLES, CALIBRATION_S = 32, 4, 5.0
 

@@ -30,7 +30,8 @@ METHOD = "estimated-busy-time"
 SCOPE = "busy logical CPUs"
 FLOOR_W = 0.1
 BOUND_W = 30.0
-_BUSY_COLUMNS = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq; guest time is inside user, steal is not ours
+# Of a line of /proc/stat: user, nice, system, irq, softirq. Guest time is inside user; steal is not ours.
+BUSY_COLUMNS = (0, 1, 2, 5, 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
     try:
         lines = (root / "proc/stat").read_text().splitlines()
         ticks = [int(cell) for cell in lines[0].split()[1:]]
-        busy = sum(ticks[column] for column in _BUSY_COLUMNS)
+        busy = sum(ticks[column] for column in BUSY_COLUMNS)
     except (OSError, ValueError, IndexError):
         return None
     cpus = sum(line.startswith("cpu") for line in lines) - 1

@@ -21,7 +21,7 @@ ZIP, TAR = ".zip", ".tar.zst"
 ENDINGS = (ZIP, TAR)
 """Of the names of archives."""
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _PATH = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::\d{1,5})?")
@@ -116,7 +116,7 @@ def parse_registry(text: str, *, needs_tag: bool = False) -> RegistryReference:
 def _split(text: str) -> tuple[str, str | None, str | None]:
     """path, tag, digest. A colon before a slash belongs to a port."""
     path, _, digest = text.partition("@")
-    if digest and not _DIGEST.fullmatch(digest):
+    if digest and not DIGEST.fullmatch(digest):
         raise UsageError(f"{text}: {digest!r} is not a digest", hint="a digest is sha256: and 64 hexadecimal digits")
     head, colon, tag = path.rpartition(":")
     if not colon or "/" in tag:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import lzma
-import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from typing import Protocol
 from pybench.campaign import storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
-from pybench.publication.carry.reference import LayoutReference, Reference, RegistryReference
+from pybench.publication.carry.reference import DIGEST, LayoutReference, Reference, RegistryReference
 from pybench.publication.carry.registry import Registry
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import sums
@@ -35,7 +34,6 @@ from pybench.publication.verify.unpacking import (
     unpack_zip,
 )
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _LARGEST_DOCUMENT_BYTES = 256 << 20  # the list of a million files
 _LARGEST_MANIFEST_BYTES = 4 << 20
 _UNLISTED = (sums.SUMS, sums.SIGNATURE)
@@ -127,7 +125,7 @@ def _from_layout(reference: LayoutReference) -> _Artefact:
 
 def _blob(folder: Path, digest: str, size: int | None) -> Path:
     """A blob of a layout, checked; `size` None: a manifest, of any size that one may have."""
-    if not _DIGEST.fullmatch(digest):
+    if not DIGEST.fullmatch(digest):
         raise CorruptError(f"{folder} contains the blob name {digest[:80]!r}, which is not a sha256")
     path = folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
     if not path.is_file():
@@ -157,7 +155,7 @@ def _parts(manifest: bytes, where: str, limits: Limits | None) -> list[_BundleLa
     for part in parts:
         is_layer = isinstance(part.title, str) and LAYER_TITLE.fullmatch(part.title) is not None
         is_known = is_layer or part.title in (*sums.DOCUMENTS, *_UNLISTED)
-        is_sound = isinstance(part.digest, str) and _DIGEST.fullmatch(part.digest) and type(part.bytes) is int
+        is_sound = isinstance(part.digest, str) and DIGEST.fullmatch(part.digest) and type(part.bytes) is int
         if not is_known or not is_sound or part.bytes < 0:
             raise CorruptError(f"{where} contains a part that no publication has: {str(part.title)[:80]!r}")
         if not is_layer and part.bytes > _LARGEST_DOCUMENT_BYTES:

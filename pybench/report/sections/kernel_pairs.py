@@ -12,6 +12,7 @@ from pybench.analysis.findings.kernel_pairs import KernelPair, WorkPair, find_ke
 from pybench.report.explanation import software_text
 from pybench.report.labels import case_names
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
+from pybench.report.sections.kernels import NO_TIMES
 from pybench.report.sentences import Sentence
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
@@ -24,7 +25,6 @@ NOTES = (
     "Profiled times are not latencies. Some runtimes profile layers or operators instead of GPU kernels.",
 )
 ROWS_ON_PAGE = 60
-_NO_TIMES = "the profile has no times"
 _SIDES = ("first", "second")
 
 
@@ -72,8 +72,8 @@ def _row(pair: KernelPair, work: WorkPair, names: dict[str, str]) -> tuple[Cell,
         *(Cell(names[case.id], csv=(case.id,)) for case in pair.cases),
         text_cell(_VERBS[work.work]),
         *(number_cell(float(count)) for count in work.counts),
-        *(number_cell(time_ms, note=None if time_ms is not None else _NO_TIMES) for time_ms in work.times_ms),
-        number_cell(difference_ms, note=None if difference_ms is not None else _NO_TIMES),
+        *(number_cell(time_ms, note=None if time_ms is not None else NO_TIMES) for time_ms in work.times_ms),
+        number_cell(difference_ms, note=None if difference_ms is not None else NO_TIMES),
     )
 
 

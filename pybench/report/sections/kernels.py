@@ -24,7 +24,7 @@ OUTSIDE = (
 )
 ROWS_ON_PAGE = 100  # of the longest nodes: ten cases; the files have all of them
 _SHARES: dict[str, Work] = {"Multiplying": "multiplying", "Moving": "moving", "Quantising": "quantising"}
-_NO_TIMES = "the profile has no times"
+NO_TIMES = "the profile has no times"
 
 
 def build(material: Material) -> list[Element]:
@@ -112,7 +112,7 @@ def _kernels(kernels: Sequence[Kernel]) -> str:
 
 def _ratio_cell(ratio: float | None) -> Cell:
     if ratio is None:
-        return number_cell(None, note=_NO_TIMES)
+        return number_cell(None, note=NO_TIMES)
     return number_cell(ratio, text=format_fixed(100 * ratio, 1))
 
 
