@@ -80,7 +80,7 @@ def test_validate_and_dry_run_agree_on_a_file(
     assert (status == 0) == (name in RUN or name in NOT_TAKEN)
     assert main(["expand", "plan.yaml"]) == status
     if status == 2:
-        assert said.startswith("error: plan.yaml:6:")
+        assert said.startswith("plan.yaml:6:")
         assert said.rstrip().endswith(")"), "the hint"
         assert len(said.strip().splitlines()) == 1
         assert main(["run", "plan.yaml", "--dry-run"]) == 2
@@ -97,7 +97,7 @@ def test_what_only_the_runtime_tells_is_known_before_the_first_run(
     for words in (["run", "plan.yaml", "--dry-run"], ["run", "plan.yaml"]):
         assert main(words) == 2
         (error,) = capsys.readouterr().err.splitlines()
-        assert error.startswith("error: plan.yaml:6:")
+        assert error.startswith("plan.yaml:6:")
         assert f": `model`: {name}/model.onnx" in error
         assert error.endswith(")"), "the hint"
         assert not Path("results").exists()
@@ -114,7 +114,7 @@ def test_weights_that_do_not_fit_have_their_place(
     Path("plan.yaml").write_text(f"schema_version: 1\nname: test\nmatrix:\n{entry}")
     said = "`checkpoint`: mine.pt does not fit digits-cnn"
     assert main(["run", "plan.yaml", "--dry-run"]) == 2
-    assert capsys.readouterr().err.startswith(f"error: plan.yaml:5:18: {said}")
+    assert capsys.readouterr().err.startswith(f"plan.yaml:5:18: {said}")
     assert main(["run", "plan.yaml", "--dry-run", "--set", "matrix.0.checkpoint=./mine.pt"]) == 2
     assert f"--set matrix.0.checkpoint=./mine.pt: {said}" in capsys.readouterr().err
 
