@@ -46,7 +46,7 @@ from pybench.measure.board.ranges import board_facts, may_set
 from pybench.measure.board.settings import BoardSettings
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.energy.cpu import cpu_energy_source
-from pybench.measure.energy.gpu_sampler import Gpu, gpus
+from pybench.measure.energy.gpu_sampler import gpus
 from pybench.measure.energy.integration import integrate
 from pybench.measure.energy.profile import ASSUMED, SensorProfile, profile_from_json
 from pybench.measure.energy.rails import module_energy_source
@@ -83,7 +83,6 @@ __all__ = [
     "Arrivals",
     "BoardSettings",
     "CallReplayer",
-    "Gpu",
     "GpuLoad",
     "GraphReplayer",
     "MeasuringSession",
