@@ -12,6 +12,7 @@ import errno
 import os
 import select
 import signal
+import stat
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -54,7 +55,7 @@ from pybench.errors import EXIT_INTERRUPTED, EXIT_USAGE, PlanError, PybenchError
 # ClickException: of Click itself, or of the copy of Click that newer Typers carry and do not export.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "An ONNX file": (inspect, quick),
@@ -102,7 +103,7 @@ def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
             return _end_unread()
         raise
     except OSError as error:
-        if error.filename is not None or error.errno not in _FULL:
+        if error.filename is not None or error.errno not in _FULL or not _can_be_full():
             raise
         _drop_output()
         say(f"error: cannot write to stdout: {error.strerror}")
@@ -138,6 +139,11 @@ def _is_unread() -> bool:
     for stream in (1, 2):
         waiting.register(stream, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in waiting.poll(0))
+
+
+def _can_be_full() -> bool:
+    """Whether our output is a file or a device; a terminal and a pipe are never full in this sense."""
+    return not (os.isatty(1) or stat.S_ISFIFO(os.fstat(1).st_mode))
 
 
 def _end_unread() -> int:

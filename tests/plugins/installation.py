@@ -106,3 +106,11 @@ class Installation:
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYBENCH"))}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+
+
+def ran(installed: Installation, folder: Path, plan: str) -> Path:
+    """A folder with the plan and the campaign that `run` made of it."""
+    (folder / "plan.yaml").write_text(plan)
+    ended = installed.pybench("run", "plan.yaml", cwd=folder)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return folder

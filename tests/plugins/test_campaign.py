@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pybench
-from tests.plugins.installation import Installation
+from tests.plugins.installation import Installation, ran
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -43,19 +43,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """An environment without any of the packages."""
-    return Installation.create(tmp_path_factory.mktemp("bare") / "venv")
-
-
-@pytest.fixture(scope="module")
 def campaign(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the plan and the campaign that `run` made of it."""
-    folder = tmp_path_factory.mktemp("campaign")
-    (folder / "plan.yaml").write_text(PLAN)
-    ended = installed.pybench("run", "plan.yaml", cwd=folder)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return folder
+    return ran(installed, tmp_path_factory.mktemp("campaign"), PLAN)
 
 
 def test_a_plan_names_rows_of_packages_next_to_built_in_ones(installed: Installation, campaign: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.installation import Installation
+from tests.plugins.installation import Installation, ran
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -42,18 +42,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    """An environment without the package."""
-    return Installation.create(tmp_path_factory.mktemp("bare") / "venv")
-
-
-@pytest.fixture(scope="module")
 def campaign(installed: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("campaign")
-    (folder / "plan.yaml").write_text(PLAN)
-    ended = installed.pybench("run", "plan.yaml", cwd=folder)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return folder
+    return ran(installed, tmp_path_factory.mktemp("campaign"), PLAN)
 
 
 def test_the_report_judges_draws_and_compares_it(campaign: Path, installed: Installation) -> None:
