@@ -89,8 +89,8 @@ void bind_cuda(py::module_& module) {
       .def("devices", &CudaDriver::devices, WithoutGil());
   module.def("open_cuda", &CudaDriver::open, py::arg("path") = "", WithoutGil());
   py::class_<GraphTimer>(module, "GraphTimer")
-      .def(py::init<std::shared_ptr<CudaDriver>, std::uintptr_t, std::uintptr_t>(), py::arg("driver"),
-           py::arg("graph_exec"), py::arg("stream"), WithoutGil())
+      .def(py::init<std::shared_ptr<CudaDriver>, std::uintptr_t, std::uintptr_t, std::uintptr_t>(), py::arg("driver"),
+           py::arg("graph_exec"), py::arg("stream"), py::arg("before") = 0, WithoutGil())
       .def("replay", &replay, py::arg("iterations"), py::arg("minimum_ns"), py::arg("due_ns"), py::arg("depth"));
   py::class_<LoadRun>(module, "LoadRun")
       .def_readonly("begin_ns", &LoadRun::begin_ns)

@@ -25,10 +25,13 @@ struct Anchor {
 class Series {
  public:
   // Events for `depth` replays in flight, for one that is finished but not harvested, and for the one before that.
-  Series(const CudaDriver& driver, cuda::GraphExec graph_exec, cuda::Stream stream, std::size_t depth)
+  Series(const CudaDriver& driver, cuda::GraphExec graph_exec, cuda::GraphExec before, cuda::Stream stream,
+         std::size_t depth)
       : driver_(driver),
         cuda_(driver.functions()),
         graph_exec_(graph_exec),
+        before_(before),
+        waits_for_before_(depth == 1),
         stream_(stream),
         slots_(depth + 2),
         begins_(driver, slots_),
@@ -56,6 +59,7 @@ class Series {
   // Returns the raw time after the launch. `due_ns` is null in a closed loop.
   std::int64_t launch(const std::int64_t* due_ns) {
     const std::size_t slot = launched() % slots_;
+    if (before_ != nullptr) launch_before();
     check(cuda_.event_record(begins_[slot], stream_), "cuEventRecord");
     const std::int64_t begin_ns = monotonic_raw_ns();
     check(cuda_.graph_launch(graph_exec_, stream_), "cuGraphLaunch");
@@ -100,6 +104,11 @@ class Series {
   void mark_interrupted() { found_.interrupted = true; }
 
  private:
+  void launch_before() {
+    check(cuda_.graph_launch(before_, stream_), "cuGraphLaunch");
+    if (waits_for_before_) check(cuda_.stream_synchronize(stream_), "cuStreamSynchronize");
+  }
+
   std::int64_t mark_finished() {
     const std::int64_t now_ns = monotonic_raw_ns();
     found_.list[finished_++].end_ns = now_ns;
@@ -120,7 +129,8 @@ class Series {
 
   const CudaDriver& driver_;
   const CudaFunctions& cuda_;
-  cuda::GraphExec graph_exec_;
+  cuda::GraphExec graph_exec_, before_;
+  bool waits_for_before_;
   cuda::Stream stream_;
   std::size_t slots_;
   EventPool begins_, ends_, anchors_;
@@ -132,16 +142,18 @@ class Series {
 
 }  // namespace
 
-GraphTimer::GraphTimer(std::shared_ptr<CudaDriver> driver, std::uintptr_t graph_exec, std::uintptr_t stream)
+GraphTimer::GraphTimer(std::shared_ptr<CudaDriver> driver, std::uintptr_t graph_exec, std::uintptr_t stream,
+                       std::uintptr_t before)
     : driver_(std::move(driver)),
       graph_exec_(reinterpret_cast<cuda::GraphExec>(graph_exec)),
+      before_(reinterpret_cast<cuda::GraphExec>(before)),
       stream_(reinterpret_cast<cuda::Stream>(stream)) {
   driver_->check(driver_->functions().stream_context(stream_, &context_), "cuStreamGetCtx");
 }
 
 GraphReplays GraphTimer::replay(const Pace& pace, std::size_t depth, const Interrupted& interrupted) const {
   const CurrentContext current(*driver_, context_);
-  Series series(*driver_, graph_exec_, stream_, depth);
+  Series series(*driver_, graph_exec_, before_, stream_, depth);
   series.reserve(pace.expected());
   const IdleAtExit idle(*driver_, stream_);  // before the events go, and whatever happens
   InterruptWatch watch(interrupted);

@@ -49,7 +49,10 @@ struct GraphReplays {
 class GraphTimer {
  public:
   // Throws CudaError where `stream` is no stream of a context. Stream 0 has no context of its own and is refused.
-  GraphTimer(std::shared_ptr<CudaDriver> driver, std::uintptr_t graph_exec, std::uintptr_t stream);
+  // `before`: a graph that is launched ahead of each replay and is in none of its times; 0: none. With a depth of 1 it
+  // has ended when the replay's launch begins, so that the host's times are without it, too.
+  GraphTimer(std::shared_ptr<CudaDriver> driver, std::uintptr_t graph_exec, std::uintptr_t stream,
+             std::uintptr_t before = 0);
 
   // Replays at the given pace with at most `depth` replays in flight (open loop: arrivals beyond wait on the host, and
   // their waiting counts). Returns what was finished; nothing is in flight afterwards. Throws CudaError.
@@ -57,7 +60,7 @@ class GraphTimer {
 
  private:
   std::shared_ptr<CudaDriver> driver_;
-  cuda::GraphExec graph_exec_;
+  cuda::GraphExec graph_exec_, before_;
   cuda::Stream stream_;
   cuda::Context context_ = nullptr;
 };

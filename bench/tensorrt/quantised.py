@@ -5,8 +5,8 @@
 
 Every one is built (timing cache in OUT), captured and timed in alternating rounds. Printed: median latency, its ratio
 to FP16, layers of the engine by kind, and the layers that only move or reformat. OUT gets the inspector's JSON of each.
-Weights are random, and ranges constant: neither changes which kernels TensorRT takes. Needs a GPU, TensorRT, torch and
-onnx.
+Weights are random, and ranges constant, apart from the variant with distinct ranges. TensorRT can leave out work
+between pairs of equal scales, and calibration gives each pair its own. Needs a GPU, TensorRT, torch and onnx.
 """
 
 from __future__ import annotations
@@ -39,16 +39,19 @@ from pybench.runtimes.tensorrt.building import BuildOptions, build_engine
 from pybench.runtimes.tensorrt.session import TensorRtSession, open_session
 
 RANGE = 4.0  # of every activation
+RANGE_STEP = 0.01  # 1: by how much the next one is larger, where ranges are distinct
 ROUND_S, WARMUP_S = 0.3, 0.1
 
 
 @dataclass(frozen=True)
 class Variant:
-    """`floating`: the type around; `quantisation`, None: not quantised; `pools`: MaxPool stays what it is."""
+    """`floating`: the type around; `quantisation`, None: not quantised; `pools`: MaxPool stays what it is; `distinct`:
+    no two activations have the same range."""
 
     floating: str
     quantisation: Quantisation | None = None
     pools: bool = False
+    distinct: bool = False
 
 
 def variants() -> dict[str, Variant]:
@@ -59,13 +62,20 @@ def variants() -> dict[str, Variant]:
         for floating in ("fp16", "fp32")
     }
     pooled = Variant("fp16", Quantisation("fp8", "fp16"), pools=True)
-    return {"fp16": Variant("fp16"), **quantised, "fp8+fp16 with MaxPool": pooled}
+    distinct = Variant("fp16", Quantisation("int8", "fp16"), distinct=True)
+    return {
+        "fp16": Variant("fp16"),
+        **quantised,
+        "fp8+fp16 with MaxPool": pooled,
+        "int8+fp16 with distinct ranges": distinct,
+    }
 
 
 def write(source: Path, variant: Variant, path: Path) -> None:
     network: Network = open_network(source)
     if variant.quantisation is not None:
-        ranges = dict.fromkeys(calibrated_tensors(network), RANGE)
+        step = RANGE_STEP if variant.distinct else 0.0
+        ranges = {name: RANGE * (1 + step) ** index for index, name in enumerate(calibrated_tensors(network))}
         with patch.object(Quantisation, "slices_pool", lambda *_: False) if variant.pools else nullcontext():
             quantise(network, ranges, variant.quantisation)
     elif variant.floating != "fp32":

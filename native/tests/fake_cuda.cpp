@@ -5,12 +5,13 @@
 // simulated duration. An event carries the time at which the stream reaches it. Timers and loads therefore run end to
 // end, with real waiting, on a machine without a GPU. Read from the environment whenever cuInit is called:
 //   PYBENCH_FAKE_CUDA_GRAPH_US    durations of graph launches in turn, as in 100,100,5000 (default 100)
+//   PYBENCH_FAKE_CUDA_BEFORE_US   duration of a launch of kBefore (default 100)
 //   PYBENCH_FAKE_CUDA_LAUNCH_US   what cuGraphLaunch takes on the host (default 0)
 //   PYBENCH_FAKE_CUDA_ROUND_NS    what a round of the load's kernel takes with all multiprocessors busy (default 50)
 //   PYBENCH_FAKE_CUDA_FAIL        function:code:n, the n-th call of that function from now on fails once (n from 1)
 //   PYBENCH_FAKE_CUDA_MEMORY_MB   device memory (default 1024)
-// One device, the one of replay_nvml.cpp. The one graph that it knows is kGraph. Elapsed times are rounded to 0.5 us
-// and given as float milliseconds, as the driver's are. Callbacks, other kernels and real graphs are left out.
+// One device, the one of replay_nvml.cpp. The graphs that it knows are kGraph and kBefore. Elapsed times are rounded to
+// 0.5 us and given as float milliseconds, as the driver's are. Callbacks, other kernels and real graphs are left out.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -36,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned char kUuid[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x7e, 0x1a};
 constexpr char kName[] = "Simulated GPU";
 constexpr int kMultiprocessors = 16;
-constexpr std::uintptr_t kGraph = 0x6e41;
+constexpr std::uintptr_t kGraph = 0x6e41, kBefore = 0xbef0;
 constexpr double kElapsedStep_ns = 500;
 constexpr std::int64_t kSpin_ns = 100'000;
 
@@ -66,7 +67,7 @@ struct Simulation {
   std::mutex mutex;
   bool initialised = false;
   std::vector<double> graph_us;
-  double launch_us = 0, round_ns = 50;
+  double before_us = 100, launch_us = 0, round_ns = 50;
   std::size_t memory_bytes = 0, launches = 0;
   Failure failure;
   std::set<void*> streams, events;
@@ -93,6 +94,7 @@ void read_environment() {
     text = *end == ',' ? end + 1 : end + std::strlen(end);
   }
   simulation.launches = 0;
+  simulation.before_us = number("PYBENCH_FAKE_CUDA_BEFORE_US", 100);
   simulation.launch_us = number("PYBENCH_FAKE_CUDA_LAUNCH_US", 0);
   simulation.round_ns = number("PYBENCH_FAKE_CUDA_ROUND_NS", 50);
   simulation.memory_bytes = static_cast<std::size_t>(number("PYBENCH_FAKE_CUDA_MEMORY_MB", 1024)) << 20;
@@ -322,17 +324,19 @@ int cuEventElapsedTime(float* milliseconds, Event first, Event second) {
 
 int cuGraphLaunch(GraphExec graph, Stream handle) {
   const std::int64_t begin_ns = now_ns();
+  const auto which = reinterpret_cast<std::uintptr_t>(graph);
   {
     const std::scoped_lock lock(simulation.mutex);
-    if (stream_of(handle) == nullptr || reinterpret_cast<std::uintptr_t>(graph) != kGraph) return kInvalidHandle;
+    if (stream_of(handle) == nullptr || (which != kGraph && which != kBefore)) return kInvalidHandle;
     const int code = call_in_context("cuGraphLaunch");
     if (code != kSuccess) return code;
   }
   // The GPU begins only when the host has submitted it.
   wait_until(begin_ns + std::llround(simulation.launch_us * 1000));
   const std::scoped_lock lock(simulation.mutex);
-  const double graph_us = simulation.graph_us[simulation.launches++ % simulation.graph_us.size()];
-  stream_of(handle)->enqueue(std::llround(graph_us * 1000));
+  const double duration_us =
+      which == kBefore ? simulation.before_us : simulation.graph_us[simulation.launches++ % simulation.graph_us.size()];
+  stream_of(handle)->enqueue(std::llround(duration_us * 1000));
   return kSuccess;
 }
 

@@ -14,7 +14,7 @@ from pybench.case.data import trained_here
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS
-from pybench.catalogue.runtimes import takers_of
+from pybench.catalogue.runtimes import replaying, takers_of
 
 if TYPE_CHECKING:
     from pybench.case.case import Case
@@ -76,6 +76,14 @@ def _judges_no_images(case: Case) -> bool:
 def _loads_images(case: Case) -> bool:
     """Whether images are what the model is trained on."""
     return case.workload_row.uses("loading") and case.workers is not None
+
+
+def is_replayed(case: Case) -> bool:
+    """Whether iterations are a captured graph, which is replayed from C++ and nothing else."""
+    row, runtime = case.workload_row, case.runtime_row
+    graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
+    is_fed = PATHS[case.path].reads_text or case.fed or case.workers is not None
+    return row.replays and graphs and not is_fed and not case.transfers and case.parts is None
 
 
 def _has_no_board(case: Case) -> bool:
@@ -141,6 +149,10 @@ NOT_JUDGED = Idle(
 NO_ARRIVALS = Idle(
     lambda case: case.arrivals == "closed",
     "in a closed loop nothing arrives: the next iteration starts when there is room for it",
+)
+NO_REPLAYS = Idle(
+    lambda case: not is_replayed(case) or case.arrivals != "closed",
+    f"only {' and '.join(replaying())} replay a graph, and only in a closed loop without copies, text and `parts`",
 )
 NO_HEADS = Idle(lambda case: "heads" not in case.shaping(), "only models with heads have rates of them")
 SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")

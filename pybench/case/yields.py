@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from pybench.case import Case
 from pybench.case.data import task_of
+from pybench.case.factors.running import COLD
+from pybench.case.idle import is_replayed
 from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.heads import head_metrics
 from pybench.catalogue.precisions import PRECISIONS
-from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS
+from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS, OF_SLOW
 
 
 def is_profiled(case: Case) -> bool:
@@ -31,10 +33,8 @@ def metrics_of(case: Case) -> frozenset[str]:
     is_loaded = case.workers is not None
     is_fed = case.path != "none" or case.fed or is_loaded
     runtime = case.runtime_row
-    graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
     is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
     compiles = runtime is not None and runtime.compile_is is not None
-    is_replayed = row.replays and graphs and not is_fed and not case.transfers and case.parts is None
     found = {
         *row.yields,
         *(() if task is None else task.yields),
@@ -47,12 +47,16 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(KERNELS if is_profiled(case) else ()),
         *(row.yields_lowered if _is_lowered(case) else ()),
         *(row.yields_scaled if is_scaled(case) else ()),
-        *(ENQUEUE if is_replayed else ()),
-        *(ALONE if is_replayed and case.arrivals == "closed" else ()),
+        *(ENQUEUE if is_replayed(case) else ()),
+        *(ALONE if is_replayed(case) and case.arrivals == "closed" else ()),
     }
     if row.uses(GROUP):
         found |= {level.name for level in rows_of(case) if level.share_of is None or level.share_of in found}
-    return frozenset(found if case.idle_window_s > 0 else found.difference(ABOVE_IDLE))
+    if case.idle_window_s == 0:
+        found -= set(ABOVE_IDLE)
+    if case.cache == COLD:
+        found -= set(OF_SLOW)
+    return frozenset(found)
 
 
 def is_scaled(case: Case) -> bool:

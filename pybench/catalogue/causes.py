@@ -173,6 +173,11 @@ class Cause(ReasonRow):
         "`quantiser: modelopt-autotune` measured no gain, and gave back a file without rounding",
         "take another quantiser, or the floating-point precision",
     )
+    NOT_CAPTURED = _unsupported(
+        "not_captured",
+        "`cache: cold` replays a CUDA graph, and the engine cannot be captured as one",
+        "leave out `cache`",
+    )
     NO_TRAINING = _unsupported(
         "no_training", "the runtime or the model does not train", "take a runtime and a model that train"
     )

@@ -371,6 +371,11 @@ def takers_of(factor: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def replaying() -> tuple[str, ...]:
+    """The runtimes whose iterations can be a graph that is replayed from C++."""
+    return tuple(row.name for row in _ROWS if row.graph != "never")
+
+
 def executors_of(precision: str) -> tuple[str, ...]:
     """The runtimes that infer any model in a precision; a runtime with backends, with those that do."""
     found = []

@@ -131,11 +131,13 @@ class Workload:
 
 # --- groups of metrics -----------------------------------------------------------------------------------------------
 
+# The energy of slow iterations, where nothing else stands between them.
+OF_SLOW = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j")
 _TIMED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
     "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
-    "gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j",
+    *OF_SLOW,
     "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
     "module_energy_j",
 )  # fmt: skip

@@ -20,6 +20,7 @@ from pybench.measure.energy.cpu import METRIC as CPU_METRIC
 from pybench.measure.energy.cpu import CpuEnergy, CpuReading
 from pybench.measure.energy.cpu_estimate import METRIC as CPU_ESTIMATE
 from pybench.measure.energy.cpu_estimate import BusyTime, estimate_interval, read_busy_time
+from pybench.measure.energy.difference import energies_less
 from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.integration import FUSED, SCOPE
@@ -153,11 +154,21 @@ class MeasuringSession:
             quantities[CPU_ESTIMATE] = estimate_interval(window, before.busy, after.busy)
         return quantities
 
+    def energy_without(self, name: str, part: str) -> dict[str, Quantity]:
+        """Energies of the window `name`, as of `energy`, less what stood before each of its iterations.
+
+        part: the window in which that alone was repeated
+        """
+        times = self._closed(name).iterations / self._closed(part).iterations
+        return energies_less(self.energy(name), self.energy(part), times)
+
     def slow_energies(self, name: str, times: Times) -> dict[str, Quantity]:
-        """The GPU's energy in the slow iterations of the window `name`, whose iterations are `times`; empty where no
-        GPU was asked for."""
+        """The GPU's energy in the slow iterations of the window `name`, whose iterations are `times`.
+
+        Empty where no GPU was asked for, and where iterations stand apart: power is not told apart as finely.
+        """
         window = self._closed(name)
-        if self._gpu is None:
+        if self._gpu is None or times.apart:
             return {}
         if isinstance(self._gpu, Unavailable):
             null = Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(self._gpu.reason,))

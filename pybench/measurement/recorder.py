@@ -7,11 +7,12 @@
         recorder.replay_for_energy(work)
     result = recorder.result(Amounts(samples=8))
 
-The timing window is `iterations` long. Work that is replayed several deep is timed once more one at a time, in a
-window of its own and under metrics of its own. Where `energy_window_s` is set, the same work is replayed in a window
-of its own for that long; else the timing window serves for energy too. A part of the work can have a window, with
-energies per what the part does. Every metric names its window. The board's power limit and clocks are set before
-anything is sampled, and put back after it.
+The timing window is `iterations` long. Work that is replayed several deep is timed once more one at a time, in a window
+of its own and under metrics of its own. Where `energy_window_s` is set, the same work is replayed in a window of its
+own for that long; else the timing window serves for energy too. A part of the work can have a window, with energies per
+what the part does. What a replayer does before each iteration is in no time of it. That is repeated alone in a window,
+and its energy there is taken off that of the iterations. Every metric names its window. The board's power limit and
+clocks are set before anything is sampled, and put back after it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, th
 from pybench.measurement.result import Result, Validity
 from pybench.processes import usable_cpus
 
-TIMING, ALONE, ENERGY = "timing", "timing_depth1", "energy"
+TIMING, ALONE, ENERGY, BEFORE = "timing", "timing_depth1", "energy", "before"
 # trtexec warns from here on (samples/common/sampleReporting.cpp): the host then decides how fast the GPU is fed.
 HOST_BOUND_SHARE = 0.8
 OVERLOADED_SHARE = 0.95  # of the window in which something ran, with arrivals that do not wait for it
@@ -85,6 +86,7 @@ class Recorder:
         self._energies: dict[str, dict[str, Quantity]] = {}  # by window
         self._energy_window = TIMING
         self._parts: dict[str, Amounts] = {}  # by window, what one iteration of it does
+        self._is_apart = False  # whether something stands before each iteration
         self._cores = 0.0  # in use, on average over the timing window
 
     def __enter__(self) -> Recorder:
@@ -104,6 +106,8 @@ class Recorder:
             self._session.idle(measure.IDLE_AFTER, self.case.idle_window_s)
         self._slow_energies = self._session.slow_energies(TIMING, self.times)
         self._energies = {name: self._session.energy(name) for name in self._windows_of_energy}
+        if self._is_apart:
+            self._energies[self._energy_window] = self._session.energy_without(self._energy_window, BEFORE)
         for name in self._windows_of_energy:
             known = {(caution.code, caution.metric) for caution in self._cautions}
             found = self._session.cautions(name)
@@ -117,16 +121,21 @@ class Recorder:
     def measure_part(self, name: str, work: Work, amounts: Amounts) -> None:
         """A window for a part of the work, repeated in a closed loop: as long as the energy window, or where the case
         asks for none, `iterations` long. It comes before `time`, for what follows the last window is rest."""
+        self._repeat(name, measure.as_replayer(work))
+        self._parts[name] = amounts
+
+    def _repeat(self, name: str, replayer: measure.Replayer) -> None:
         with self._session.window(name) as window:
             seconds = self.case.energy_window_s
-            times = measure.as_replayer(work).replay(1 if seconds > 0 else self.case.iterations, seconds)
-            window.iterations = len(times)
+            window.iterations = len(replayer.replay(1 if seconds > 0 else self.case.iterations, seconds))
         self._board.check()
-        self._parts[name] = amounts
 
     def time(self, work: Work) -> None:
         """The timing window; and, for work that a closed loop replays several deep, one of it alone."""
         replayer, watch = measure.as_replayer(work), BusyWatch()
+        if replayer.before is not None:
+            self._repeat(BEFORE, replayer.before)
+            self._is_apart = True
         with self._session.window(TIMING) as window:
             begin_ns, begin_cpu_s = measure.monotonic_ns(), own_cpu_s()
             self.times = replayer.replay(self.case.iterations, arrivals=self._arrivals)
@@ -151,8 +160,8 @@ class Recorder:
 
     @property
     def _windows_of_energy(self) -> tuple[str, ...]:
-        """The one that the run's energy is of, then those of parts."""
-        return (self._energy_window, *self._parts)
+        """The one that the run's energy is of, that of what is taken off it, then those of parts."""
+        return (self._energy_window, *((BEFORE,) if self._is_apart else ()), *self._parts)
 
     @property
     def timed_s(self) -> float:

@@ -23,7 +23,9 @@ from pybench.errors import DeviceMemoryError, PybenchError, UnsupportedError
 _ATTRIBUTE = driver.CUdevice_attribute
 _MAJOR = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _MINOR = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+_L2_BYTES = _ATTRIBUTE.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _NAME_BYTES = 256
+_WORD_BYTES = 4
 
 Array = npt.NDArray[Any]
 
@@ -148,6 +150,24 @@ class Buffer:
     def __del__(self) -> None:
         if self.address:
             driver.cuMemFree(self.address)
+
+
+class CacheFlush:
+    """A graph that overwrites the L2 cache of the first GPU that this process is shown, on a stream.
+
+    As nvbench does it, by a memset of several times its size. `graph`: the capture; `l2_bytes`: the size of the cache.
+    """
+
+    def __init__(self, stream: Stream, sizes: int) -> None:
+        self.l2_bytes = int(check(driver.cuDeviceGetAttribute(_L2_BYTES, check(driver.cuDeviceGet(0)))))
+        self._buffer = Buffer(sizes * self.l2_bytes)
+        words = self._buffer.size_bytes // _WORD_BYTES
+
+        def overwrite() -> bool:
+            check(driver.cuMemsetD32Async(self._buffer.address, 1, words, stream.raw))
+            return True
+
+        self.graph = capture(overwrite, stream)
 
 
 class PinnedArray:

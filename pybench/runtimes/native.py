@@ -124,6 +124,7 @@ class NativeReplayer:
     """Iterations of a session that is fed, one at a time: a `measure.Replayer`."""
 
     depth = 1
+    before: measure.Replayer | None = None
 
     def __init__(self, session: NativeSession) -> None:
         self._session = session

@@ -23,12 +23,13 @@ from torch import Tensor, nn
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.factors.running import COLD
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.runtimes.generation import GenerationTask
-from pybench.runtimes.session import Arrays, Iterate, Launch
+from pybench.runtimes.session import L2_SIZES, Arrays, Iterate, Launch, flushing_label
 from pybench.runtimes.torch import Held, Specs, TorchSession, prepare, set_up, shapes_of
 from pybench.runtimes.torch_generation import FixedStepGeneration
 
@@ -49,8 +50,10 @@ class CapturedGraph:
 class TorchGraphSession(TorchSession):
     """An opened module that is only ever run by replaying graphs of it."""
 
-    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str) -> None:
+    def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str, *, cold: bool = False) -> None:
+        """`cold`: replays begin with an empty L2 cache."""
         super().__init__(module, spec, precision, kind)
+        self._cold = cold
         self.labels["iteration"] = "one replay of the captured forward pass"
         self._captured: dict[tuple[tuple[int, ...], ...], CapturedGraph] = {}
 
@@ -72,9 +75,15 @@ class TorchGraphSession(TorchSession):
 
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         captured = self._capture_for(inputs, transfers)
-        return measure.GraphReplayer(
-            captured.graph.raw_cuda_graph_exec(), captured.stream.cuda_stream, keep=(captured, self.module)
-        )
+        handle, stream = captured.graph.raw_cuda_graph_exec(), captured.stream.cuda_stream
+        if not self._cold:
+            return measure.GraphReplayer(handle, stream, keep=(captured, self.module))
+        l2_bytes = torch.cuda.get_device_properties().L2_cache_size
+        memory = torch.empty(L2_SIZES * l2_bytes, dtype=torch.uint8, device="cuda")
+        flush, _ = capture(memory.zero_, captured.stream)
+        self.labels["cache"] = flushing_label(l2_bytes)
+        kept = (captured, flush, memory, self.module)
+        return measure.GraphReplayer(handle, stream, before=flush.raw_cuda_graph_exec(), keep=kept)
 
     def bind_feed(self) -> Launch:
         return lambda inputs: self._replay(inputs).stream.synchronize
@@ -225,11 +234,18 @@ def open_case(
 ) -> TorchGraphSession:
     """`given` builds the module; refused precisions and devices are told before that."""
     kind = set_up(case.precision, threads, case.device, runtime=RUNTIMES[NAME])
-    return open_session(given(), spec, precision=case.precision, kind=kind, deterministic=deterministic)
+    cold = case.cache == COLD
+    return open_session(given(), spec, precision=case.precision, kind=kind, deterministic=deterministic, cold=cold)
 
 
 def open_session(
-    module: nn.Module, spec: Specs, *, precision: str, kind: str, deterministic: bool = False
+    module: nn.Module,
+    spec: Specs,
+    *,
+    precision: str,
+    kind: str,
+    deterministic: bool = False,
+    cold: bool = False,
 ) -> TorchGraphSession:
     """As `torch.open_session`, for a GPU. Graphs are captured when shapes are known.
 
@@ -241,4 +257,5 @@ def open_session(
             code=Cause.TORCH_TOO_OLD,
             hint="install torch 2.10 or later",
         )
-    return TorchGraphSession(prepare(module, spec, precision, kind, deterministic), spec, precision, kind)
+    module = prepare(module, spec, precision, kind, deterministic)
+    return TorchGraphSession(module, spec, precision, kind, cold=cold)

@@ -174,6 +174,20 @@ def test_images_are_idle_in_infer_and_never_in_accuracy() -> None:
     assert "images" not in idle_factors(accuracy())
 
 
+def test_a_cache_is_emptied_only_between_replays_of_a_graph() -> None:
+    served = infer(model="resnet50", runtime="tensorrt", device="cuda")
+    assert "cache" not in idle_factors(served)
+    assert "cache" not in idle_factors(infer(model="resnet50", runtime="torch-graph"))
+    for changed in (
+        {"launch": "enqueue"}, {"transfers": True}, {"arrivals": "fixed", "arrival_rate_per_s": 9.0},
+        {"runtime": "torch"}, {"runtime": "onnxruntime"},
+    ):  # fmt: skip
+        assert "cache" in idle_factors(served.with_factors(**changed)), changed
+    assert "cache" in idle_factors(infer(model="tinylm-small", runtime="torch-graph", path="rust"))
+    assert "gpu_slow_p95_energy_j" in metrics_of(served)
+    assert "gpu_slow_p95_energy_j" not in metrics_of(served.with_factors(cache="cold"))
+
+
 def test_capturing_is_idle_where_onnxruntime_cannot_be_on_cuda() -> None:
     """Without a provider CUDA's is taken where there is a GPU: a plan's `launch: enqueue` must not become `graph`."""
     served = infer(runtime="onnxruntime", device="cuda", launch="enqueue")

@@ -182,6 +182,16 @@ def test_a_captured_module_is_timed_by_the_gpu(precision: str) -> None:
     assert len(result.tables["iterations"]["gpu_begin_ns"]) == 200
 
 
+def test_a_cold_cache_costs_time_and_leaves_the_answers() -> None:
+    warm, cold = (run(INFER.with_factors(batch=1, cache=cache, energy_window_s=0.5)) for cache in ("warm", "cold"))
+    assert "before" in cold.windows
+    assert "MiB are written before each iteration" in cold.labels["cache"]
+    assert cold.metrics["latency_p50_ms"].value > warm.metrics["latency_p50_ms"].value
+    assert cold.metrics["latency_depth1_p50_ms"].value > cold.metrics["latency_p50_ms"].value
+    each = {name: found.metrics["gpu_energy_per_sample_j"].value for name, found in (("w", warm), ("c", cold))}
+    assert 0.8 * each["w"] < each["c"] < 2 * each["w"]  # the writes alone take more than the difference
+
+
 def test_a_graph_is_no_slower_than_the_eager_module() -> None:
     graph, eager = (run(INFER.with_factors(runtime=name, batch=1)).metrics for name in ("torch-graph", "torch"))
     assert graph["latency_depth1_p50_ms"].value < eager["latency_p50_ms"].value

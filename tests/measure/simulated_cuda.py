@@ -15,7 +15,7 @@ from pathlib import Path
 from pybench.measure import GraphReplayer
 
 REPOSITORY = Path(__file__).parents[2]
-GRAPH = 0x6E41  # the one graph that the library knows
+GRAPH, BEFORE = 0x6E41, 0xBEF0  # the graphs that the library knows
 UUID = "GPU-00000000-0000-0000-0000-000000007e1a"
 
 

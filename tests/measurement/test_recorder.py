@@ -16,13 +16,13 @@ import pytest
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.reasons import Reason, ReasonCode
-from pybench.measure import ASSUMED, GraphReplayer
+from pybench.measure import ASSUMED, CallReplayer, GraphReplayer
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, weakest
 from pybench.measurement.recorder import Amounts, Recorder, record
 from pybench.measurement.result import Result, Validity
 from tests.measure.replay import TRACE, UUID, build_replay_library
-from tests.measure.simulated_cuda import GRAPH, SimulatedDriver
+from tests.measure.simulated_cuda import BEFORE, GRAPH, SimulatedDriver
 from tests.support.making import codes
 from tests.support.reasons import codes_of, reasons_of
 
@@ -179,8 +179,8 @@ def test_results_hold_equal_columns() -> None:
 INFER = Case(workload="infer", model="resnet50", runtime="torch-graph", warmup_iterations=2, iterations=40)
 
 
-def recorded_graph(simulated: SimulatedDriver, **factors: object) -> Result:
-    work = GraphReplayer(GRAPH, simulated.stream())
+def recorded_graph(simulated: SimulatedDriver, before: int = 0, **factors: object) -> Result:
+    work = GraphReplayer(GRAPH, simulated.stream(), before=before)
     return record(INFER.with_factors(**factors), work, Amounts(samples=4), None)
 
 
@@ -219,6 +219,45 @@ def test_a_replayed_graph_with_arrivals_is_timed_from_them(simulated: SimulatedD
     table = result.tables["iterations"]
     assert np.median(np.diff(table["due_ns"])) == 1_000_000
     assert result.metrics["latency_p50_ms"].value >= 0.1
+
+
+def test_what_stands_before_each_iteration_has_a_window_and_no_part_in_rates(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "1000")
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_BEFORE_US", "3000")
+    result = recorded_graph(simulated, before=BEFORE, energy_window_s=0.1)
+    assert set(result.windows) == {"before", "timing", "timing_depth1", "energy"}
+    assert result.windows["before"]["begin_ns"] < result.windows["timing"]["begin_ns"]
+    table = result.tables["iterations"]
+    busy_s = (table["gpu_end_ns"] - table["gpu_begin_ns"]).sum() * 1e-9
+    assert result.metrics["throughput_samples_per_s"].value == pytest.approx(4 * 40 / busy_s)
+    assert not any(name.startswith("gpu_slow") for name in result.metrics)
+
+
+def test_energy_is_without_what_stands_before_each_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+    work = CallReplayer(lambda: rest(10))
+    work.before = CallReplayer(lambda: rest(4))
+    case = NOOP.with_factors(iterations=3, energy_window_s=0.3, idle_window_s=0.2)
+    result = record(case, work, Amounts(samples=2), UUID)
+    assert result.energy_budget is not None
+    budgets = {budget["window"]: budget for budget in result.energy_budget["windows"]}
+    assert list(budgets) == ["energy", "before"]
+    whole, before = budgets["energy"], budgets["before"]
+    times = whole["iterations"] / before["iterations"]
+    for metric, budget in (("gpu_energy_j", "energy_j"), ("gpu_net_energy_j", "net_j")):
+        found = result.metrics[metric]
+        assert found.value == pytest.approx(whole[budget] - times * before[budget])
+        assert found.u_standard is not None
+        u_name = {"energy_j": "u_within_j", "net_j": "u_net_j"}[budget]
+        assert found.u_standard == pytest.approx(np.hypot(whole[u_name], times * before[u_name]))
+        assert found.u_absolute is not None
+        assert found.u_absolute > found.u_standard
+    each = result.metrics["gpu_energy_per_sample_j"].value
+    assert each == pytest.approx(result.metrics["gpu_energy_j"].value / (2 * whole["iterations"]))
+    assert "less that of before" in str(result.metrics["gpu_energy_j"].method)
 
 
 def test_a_level_shift_of_a_replayed_graph_is_labelled_and_doubted(

@@ -201,7 +201,7 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
         {"workload": "infer", "model": "model.onnx", "runtime": "onnxruntime"},
     ]
     places = {"calibration_images": 1, "image_limit": 1, "transfer_bytes": 2, "pinned": 2, "non_blocking": 2}
-    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
+    places |= {**dict.fromkeys((*BUILD_FACTORS, "launch", "cache"), 3), "provider": 4, "compile_mode": 5, "fed": 6}
     places |= dict.fromkeys(factors_in("file"), 7)
     entries += [
         {"workload": "train", "model": "tinylm-small"},

@@ -23,7 +23,8 @@ from tests.plans.ready import PLANS, ROOT, named, path_of
 
 SMALL = YAML(typ="safe", pure=True).load(Path(__file__).with_name("small.yaml"))
 FOR_A_GPU = {  # only a GPU runs them
-    "autotune", "fp8-vgg16", "inputs-resnet50", "precision-all", "precision-resnet50", "tasks-gpu", "gcbench/h2d",
+    "autotune", "cold-cache", "fp8-vgg16", "inputs-resnet50", "precision-all", "precision-resnet50", "tasks-gpu",
+    "gcbench/h2d",
 }  # fmt: skip
 PYBENCH = Path(sysconfig.get_path("scripts")) / "pybench"
 FAR_FROM_CHANCE = 60.0  # Top-1 in %, of ten classes whose commonest has 19 %

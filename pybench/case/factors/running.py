@@ -10,6 +10,8 @@ from pybench.case.factor import board_setting, factor
 from pybench.case.factors.training import TrainingFactors
 
 ARRIVALS = ("closed", "fixed", "poisson")
+CACHES = ("warm", "cold")
+WARM, COLD = CACHES
 TO_GPU, FROM_GPU, BOTH = DIRECTIONS = ("h2d", "d2h", "both")
 
 
@@ -37,6 +39,17 @@ class RunFactors(TrainingFactors):
         minimum=0.001,
         idle=idle.NO_ARRIVALS,
         follows=("arrivals",),
+        answers=False,
+    )
+    cache: str = factor(
+        "choice",
+        WARM,
+        "`warm`: an iteration finds in the GPU's L2 cache what the last one left there; `cold`: the cache is "
+        "overwritten before each iteration",
+        "serving",
+        choices=CACHES,
+        idle=idle.NO_REPLAYS,
+        follows=("runtime", "launch", "transfers"),
         answers=False,
     )
     transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1, answers=False)

@@ -25,6 +25,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window
 
 METRIC = "gpu_energy_j"
+NET = "gpu_net_energy_j"
 DRIFT_SIGMAS = 2.0
 DRIFT_RELATIVE = 0.02  # 1: an idle board wanders by 1 % between two windows of a second (H200)
 _STATE = "board_state"
@@ -70,7 +71,7 @@ def board_energy(
     if first is not None and last is not None:
         net = _net(quantity, window, first, last)
         tail = _tail(trace, window, last, profile)
-        quantities |= {"gpu_net_energy_j": net, "gpu_tail_energy_j": tail}
+        quantities |= {NET: net, "gpu_tail_energy_j": tail}
         budget |= {"net_j": net.value, "u_net_j": net.u_standard, "tail_j": tail.value, "u_tail_j": tail.u_standard}
         budget |= {"tail_end_s": (last.begin_ns - origin_ns) * 1e-9}
     return BoardEnergy(quantities, budget)

@@ -134,6 +134,7 @@ class Times:
     due_ns: int64 [n], raw clock, the scheduled arrival, begin >= due; None in a closed loop
     gpu: what the GPU's events say; None where the host alone times
     depth: most repetitions in flight at once
+    apart: whether something that is not timed stands before each repetition
     """
 
     begin_ns: NDArray[np.int64]
@@ -141,6 +142,7 @@ class Times:
     due_ns: NDArray[np.int64] | None = None
     gpu: GpuTimes | None = None
     depth: int = 1
+    apart: bool = False
 
     def __len__(self) -> int:
         return len(self.begin_ns)
@@ -164,8 +166,12 @@ class Times:
 
     @property
     def span_s(self) -> float:
-        """From the first begin to the last end, on the clock that latency is on; the denominator of rates."""
+        """From the first begin to the last end, on the clock that latency is on, or the sum of latencies where
+        repetitions stand apart; the denominator of rates.
+        """
         times = self.host_ns if self.due_ns is not None else self.latency_ns
+        if self.apart:
+            return float((times[:, 1] - times[:, 0]).sum()) / NANOSECONDS_PER_SECOND
         return float(times[-1, 1] - times[0, 0]) / NANOSECONDS_PER_SECOND
 
     @property
@@ -181,7 +187,8 @@ class Times:
         if self.due_ns is not None:
             return "from the scheduled arrival until the host saw the end"
         if self.gpu is not None:
-            return f"GPU events around each graph launch, {self.depth} in flight"
+            apart = ", what stands before it left out" if self.apart else ""
+            return f"GPU events around each graph launch, {self.depth} in flight{apart}"
         return "from the begin of the call to its return"
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -201,10 +208,17 @@ NO_TIMES = Times(_NOW, _NOW)
 
 
 class Replayer(Protocol):
-    """One unit of work that can be repeated. `depth`: repetitions in flight unless `replay` is told otherwise."""
+    """One unit of work that can be repeated.
+
+    depth: repetitions in flight unless `replay` is told otherwise
+    before: what is done ahead of each repetition and is in none of its times, to be repeated alone; None: nothing
+    """
 
     @property
     def depth(self) -> int: ...
+
+    @property
+    def before(self) -> Replayer | None: ...
 
     def replay(
         self, iterations: int, minimum_s: float = 0.0, *, arrivals: Arrivals = CLOSED, depth: int | None = None
@@ -219,6 +233,7 @@ class CallReplayer:
     """
 
     depth = 1
+    before: Replayer | None = None
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
@@ -239,24 +254,32 @@ class GraphReplayer:
     """An instantiated CUDA graph on a stream, both as the integers of their handles, replayed from C++ without the GIL.
 
     `keep`: whatever owns the graph, the stream and the buffers; held as long as this is. The graph belongs to the
-    stream's context, which is found by itself. Raises UnsupportedError without a driver, PybenchError where a call of
-    it fails.
+    stream's context, which is found by itself. `before`: a second graph, launched ahead of each replay. Raises
+    UnsupportedError without a driver, PybenchError where a call of it fails.
     """
 
     depth = GRAPH_DEPTH
 
-    def __init__(self, graph_exec: int, stream: int, *, keep: object = None, library: str | None = None) -> None:
+    def __init__(
+        self, graph_exec: int, stream: int, *, before: int = 0, keep: object = None, library: str | None = None
+    ) -> None:
         if graph_exec == 0 or stream == 0:
             what = "no graph was given" if graph_exec == 0 else "stream 0 is the legacy default stream"
             raise UsageError(what, hint="capture and instantiate the graph on a stream of its own")
         self._keep = keep
+        self.before: Replayer | None = None
+        if before:
+            self.before = GraphReplayer(before, stream, keep=keep, library=library)
         with driver_errors():
-            self._timer = _native.GraphTimer(open_driver(library), graph_exec, stream)
+            self._timer = _native.GraphTimer(open_driver(library), graph_exec, stream, before)
 
     def replay(
         self, iterations: int, minimum_s: float = 0.0, *, arrivals: Arrivals = CLOSED, depth: int | None = None
     ) -> Times:
-        """`depth` None: 2, as trtexec. Ctrl-C ends it within 50 ms or one replay, with nothing left in flight."""
+        """`depth` None: 2, as trtexec. Ctrl-C ends it within 50 ms or one replay, with nothing left in flight.
+
+        Where a graph stands before each replay, an open loop counts it into the latency, as it delays what arrives.
+        """
         _check_rule(iterations, minimum_s)
         deep = self.depth if depth is None else depth
         if not 1 <= deep <= DEEPEST:
@@ -272,7 +295,7 @@ class GraphReplayer:
             table["gpu_origin_uncertainty_ns"],
         )
         due = table["due_ns"] if len(due_ns) else None
-        return Times(table["enqueue_begin_ns"], table["end_ns"], due, gpu, deep)
+        return Times(table["enqueue_begin_ns"], table["end_ns"], due, gpu, deep, apart=self.before is not None)
 
 
 def as_replayer(work: Replayer | Callable[[], object]) -> Replayer:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pybench import measure
 from pybench.case import Case
+from pybench.case.factors.running import COLD
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import RUNTIMES
@@ -25,7 +26,7 @@ from pybench.errors import DeviceMemoryError, InputError, PybenchError, Unsuppor
 from pybench.runtimes import cuda
 from pybench.runtimes.bfloat16 import bfloat16_type
 from pybench.runtimes.device import chosen, narrow
-from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait
+from pybench.runtimes.session import L2_SIZES, Arrays, Iterate, Launch, TensorSpec, Wait, flushing_label
 from pybench.runtimes.tensorrt import inspection, library
 
 NAME = "tensorrt"
@@ -45,11 +46,18 @@ class TensorRtSession:
     capture, once it was bound with `launch` graph; None: not, or not to be had."""
 
     def __init__(
-        self, path: Path, launch: str, index: int = 0, shared: Mapping[str, cuda.Buffer] | None = None
+        self,
+        path: Path,
+        launch: str,
+        index: int = 0,
+        shared: Mapping[str, cuda.Buffer] | None = None,
+        *,
+        cold: bool = False,
     ) -> None:
-        """`index`: of the GPU, in the driver's order. `shared`: tensor -> memory that something else fills or reads."""
+        """`index`: of the GPU, in the driver's order. `shared`: tensor -> memory that something else fills or reads.
+        `cold`: replays begin with an empty L2 cache."""
         self._library, self._messages = library.load(), library.listen()[1]
-        self._launch = launch
+        self._launch, self._cold = launch, cold
         self._context = cuda.Context(index)
         self.stream = cuda.Stream()
         self._runtime, self._engine = _deserialise(self._library, path)
@@ -100,9 +108,23 @@ class TensorRtSession:
     def bind_replay(self, inputs: Arrays, *, transfers: bool) -> measure.Replayer:
         """The captured graph where iterations are computation alone; else a call, which the host times."""
         iterate = self.bind(inputs, transfers=transfers)
+        if self._cold:
+            return self._bind_cold()
         if transfers or self.graph is None:
             return measure.CallReplayer(iterate)
         return measure.GraphReplayer(self.graph.handle, self.stream.handle, keep=(self.graph, self))
+
+    def _bind_cold(self) -> measure.Replayer:
+        if self.graph is None:
+            raise UnsupportedError(
+                f"with `cache: cold` an engine is replayed as a CUDA graph: {self.labels['launch']}",
+                code=Cause.NOT_CAPTURED,
+                hint="leave out `cache`",
+            )
+        flush = cuda.CacheFlush(self.stream, L2_SIZES)
+        self.labels["cache"] = flushing_label(flush.l2_bytes)
+        kept = (self.graph, flush, self)
+        return measure.GraphReplayer(self.graph.handle, self.stream.handle, before=flush.graph.handle, keep=kept)
 
     def bind_feed(self) -> Launch:
         def launch(inputs: Arrays) -> Wait:
@@ -188,7 +210,7 @@ def open_case(
 ) -> TensorRtSession:
     """`given`: the engine. It states its own input, runs on no CPU thread, and repeats its outputs as it is."""
     check_case(case)
-    return open_session(given, launch=case.launch, device=case.device)
+    return open_session(given, launch=case.launch, device=case.device, cold=case.cache == COLD)
 
 
 def check_case(case: Case) -> None:
@@ -205,14 +227,14 @@ def check_device(device: str) -> None:
         raise UnsupportedError("TensorRT runs on GPUs only", code=Cause.NO_GPU, hint="use runtime: onnxruntime")
 
 
-def open_session(path: Path, *, launch: str, device: str) -> TensorRtSession:
+def open_session(path: Path, *, launch: str, device: str, cold: bool = False) -> TensorRtSession:
     """Opens an engine that was built for this GPU and version.
 
     Raises UnsupportedError without TensorRT or a GPU, InputError for a file that is no engine for here.
     """
     library.load()
     check_device(device)
-    return TensorRtSession(path, launch)
+    return TensorRtSession(path, launch, cold=cold)
 
 
 def _deserialise(trt: Any, path: Path) -> tuple[Any, Any]:

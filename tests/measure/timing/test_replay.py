@@ -22,7 +22,7 @@ from pybench.measure import (
     monotonic_ns,
     summarise_latency,
 )
-from tests.measure.simulated_cuda import GRAPH, SimulatedDriver, interrupted_after, replayer
+from tests.measure.simulated_cuda import BEFORE, GRAPH, SimulatedDriver, interrupted_after, replayer
 
 MICROSECOND = 1_000
 
@@ -144,6 +144,45 @@ def test_events_are_given_back(simulated: SimulatedDriver) -> None:
     before = simulated.held()
     work.replay(10)
     assert simulated.held() == before
+
+
+# --- graphs, with another one before each ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_what_stands_before_each_replay_is_in_none_of_its_times(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "500")
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_BEFORE_US", "2000")
+    times = GraphReplayer(GRAPH, simulated.stream(), before=BEFORE).replay(20, depth=depth)
+    assert times.gpu is not None
+    durations = times.gpu.end_ns - times.gpu.begin_ns
+    assert durations.min() == np.quantile(durations, 0.1) == 500 * MICROSECOND
+    assert np.all(times.gpu.begin_ns[1:] - times.gpu.end_ns[:-1] >= 2000 * MICROSECOND)
+    assert times.span_s == pytest.approx(durations.sum() * 1e-9)
+    assert times.definition.endswith("what stands before it left out")
+
+
+def test_alone_the_host_waits_for_what_stands_before(
+    simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_GRAPH_US", "500")
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_BEFORE_US", "20000")
+    times = GraphReplayer(GRAPH, simulated.stream(), before=BEFORE).replay(10, depth=1)
+    seen_by_host_ns = times.host_ns[:, 1] - times.host_ns[:, 0]
+    assert 500 * MICROSECOND <= seen_by_host_ns.min() < 20_000 * MICROSECOND
+
+
+def test_what_stands_before_can_be_repeated_alone(simulated: SimulatedDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYBENCH_FAKE_CUDA_BEFORE_US", "2000")
+    assert replayer(simulated).before is None
+    before = GraphReplayer(GRAPH, simulated.stream(), before=BEFORE).before
+    assert before is not None
+    times = before.replay(5)
+    assert times.gpu is not None
+    assert (times.gpu.end_ns - times.gpu.begin_ns).min() == 2000 * MICROSECOND
+    assert not times.apart
 
 
 # --- graphs, errors --------------------------------------------------------------------------------------------------
