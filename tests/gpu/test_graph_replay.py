@@ -178,7 +178,8 @@ def test_a_captured_module_is_timed_by_the_gpu(precision: str) -> None:
     assert set(result.windows) >= {"timing", "timing_depth1", "energy"}
     assert metrics["latency_depth1_p50_ms"].value > 0.9 * metrics["latency_p50_ms"].value
     assert metrics["enqueue_p50_ms"].value < metrics["latency_p50_ms"].value
-    assert metrics["throughput_samples_per_s"].value == pytest.approx(8e3 / metrics["latency_mean_ms"].value, rel=0.1)
+    without_gaps = 8e3 / metrics["latency_mean_ms"].value  # a host that is held up leaves some
+    assert 0.3 * without_gaps < metrics["throughput_samples_per_s"].value <= 1.001 * without_gaps
     assert len(result.tables["iterations"]["gpu_begin_ns"]) == 200
 
 
