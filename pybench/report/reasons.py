@@ -17,12 +17,14 @@ def codes_of(text: str) -> str:
     """What texts of the same reasons have in common: the codes, and the side that they are said of. Other texts have
     nothing in common."""
     side, reasons = _read(text)
-    return side + "; ".join(reason.stored_code for reason in reasons) if reasons else text
+    codes = dict.fromkeys(reason.stored_code for reason in reasons)
+    return side + "; ".join(codes) if reasons else text
 
 
 def group_text(texts: Sequence[str], count: str = "") -> str:
     """One text for those of a group. `count`: of what they are said, as in `15 cells`; it is told where they differ.
     A code without facts has its meaning."""
+    texts = [_once(text) for text in texts]
     side, reasons = _read(texts[0])
     is_bare = bool(reasons) and not any(reason.detail for reason in reasons)
     meanings = "; ".join(f"{reason.stored_code}: {reason.code.meaning}" for reason in reasons)
@@ -43,6 +45,13 @@ def because(why: str) -> str:
     if why == NOT_MEASURED:
         return "because it was not measured"
     return f"because {'' if ' ' in lead else 'of '}{lead}" + (f" ({rest})" if rest else "")
+
+
+def _once(text: str) -> str:
+    """A text without reasons that it has already said: a value of two windows can lack both for the same one."""
+    side, reasons = _read(text)
+    kept = list(dict.fromkeys(reasons))
+    return text if len(kept) == len(reasons) else side + "; ".join(map(str, kept))
 
 
 def _read(text: str) -> tuple[str, list[Reason]]:

@@ -21,6 +21,7 @@ from pybench.campaign.layout import SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.catalogue.data_sets import DATA_SETS
+from pybench.catalogue.latency import LEFT_OUT
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
 from pybench.errors import CorruptError
@@ -305,6 +306,14 @@ def test_sides_whose_latency_is_not_one_thing_are_flagged(tmp_path: Path) -> Non
     pair = analyse(load(builder.path)).contrasts[0].pairs[0]
     assert pair.same_latency is False
     assert pair.as_json()["latencies"] == {"case": ["between GPU events"], "baseline": ["as the host sees it"]}
+
+
+def test_what_is_left_out_of_latencies_makes_no_other_kind_of_them(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"latency_mean_ms": 2.0}, labels={"latency": "between GPU events"})
+        builder.run(INT8, block, {"latency_mean_ms": 1.0}, labels={"latency": f"between GPU events{LEFT_OUT}"})
+    assert analyse(load(builder.path)).contrasts[0].pairs[0].same_latency is True
 
 
 def test_a_value_of_zero_gives_no_ratio_and_says_so(tmp_path: Path) -> None:

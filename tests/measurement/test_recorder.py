@@ -258,6 +258,8 @@ def test_energy_is_without_what_stands_before_each_iteration(tmp_path: Path, mon
     each = result.metrics["gpu_energy_per_sample_j"].value
     assert each == pytest.approx(result.metrics["gpu_energy_j"].value / (2 * whole["iterations"]))
     assert "less that of before" in str(result.metrics["gpu_energy_j"].method)
+    for quantity in result.metrics.values():
+        assert len(set(quantity.reasons)) == len(quantity.reasons)
 
 
 def test_a_level_shift_of_a_replayed_graph_is_labelled_and_doubted(

@@ -36,6 +36,12 @@ def test_a_code_without_facts_has_its_meaning(side: str) -> None:
     assert group_text(["not measured"]) == "not measured"
 
 
+def test_a_reason_that_is_said_twice_is_said_once() -> None:
+    twice = f"{SHORT}; {SHORT}"
+    assert codes_of(twice) == codes_of(SHORT)
+    assert group_text([SHORT, twice], "2 cells") == group_text([twice]) == SHORT
+
+
 def test_texts_are_of_one_group_where_all_their_codes_are_equal() -> None:
     assert codes_of(SHORT) == codes_of(SHORTER)
     assert codes_of(f"the baseline: {SHORT}") == codes_of(f"the baseline: {SHORTER}") != codes_of(SHORT)

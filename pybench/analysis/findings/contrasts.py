@@ -21,6 +21,7 @@ from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.case.yields import metrics_of
+from pybench.catalogue.latency import kind_of
 from pybench.catalogue.metrics import TOTALS, Metric
 from pybench.dataset import Dataset
 
@@ -260,7 +261,7 @@ def _latencies(dataset: Dataset) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for (case_id, _), labels in dataset.labels.items():
         if labels.get("latency") is not None:
-            found.setdefault(case_id, set()).add(str(labels["latency"]))
+            found.setdefault(case_id, set()).add(kind_of(str(labels["latency"])))
     return {case_id: frozenset(words) for case_id, words in found.items()}
 
 

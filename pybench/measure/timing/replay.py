@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench import _native
+from pybench.catalogue.latency import LEFT_OUT
 from pybench.errors import UsageError
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.timing.cuda import driver_errors, open_driver
@@ -187,8 +188,7 @@ class Times:
         if self.due_ns is not None:
             return "from the scheduled arrival until the host saw the end"
         if self.gpu is not None:
-            apart = ", what stands before it left out" if self.apart else ""
-            return f"GPU events around each graph launch, {self.depth} in flight{apart}"
+            return f"GPU events around each graph launch, {self.depth} in flight{LEFT_OUT if self.apart else ''}"
         return "from the begin of the call to its return"
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -158,7 +158,7 @@ def test_what_stands_before_each_replay_is_in_none_of_its_times(
     times = GraphReplayer(GRAPH, simulated.stream(), before=BEFORE).replay(20, depth=depth)
     assert times.gpu is not None
     durations = times.gpu.end_ns - times.gpu.begin_ns
-    assert durations.min() == np.quantile(durations, 0.1) == 500 * MICROSECOND
+    assert 500 * MICROSECOND <= durations.min() < 2000 * MICROSECOND  # a host between the event and the launch is in it
     assert np.all(times.gpu.begin_ns[1:] - times.gpu.end_ns[:-1] >= 2000 * MICROSECOND)
     assert times.span_s == pytest.approx(durations.sum() * 1e-9)
     assert times.definition.endswith("what stands before it left out")
