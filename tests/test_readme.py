@@ -67,6 +67,15 @@ def test_what_the_pages_on_results_and_sensors_type_prints_what_they_show(typed:
     _type(steps(sensor), ROOT)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_the_tutorial_types_prints_what_it_shows(typed: Path, tmp_path: Path) -> None:
+    tutorial = (ROOT / "docs" / "user" / "tutorial.md").read_text(encoding="utf-8")
+    shutil.copytree(typed / "results" / "mine", tmp_path / "results" / "mine")  # its runs are those of the same plan
+    assert len(steps(tutorial)) >= 4
+    _type(steps(tutorial), tmp_path)
+
+
 def _type(typed: list[tuple[str, list[str]]], folder: Path) -> None:
     """Each command in a folder; it has to print what the page shows."""
     programs = Path(sys.executable).parent
