@@ -55,7 +55,7 @@ test: setup ## lint and every test; CI (.ci/run) runs them in a fresh Debian, an
 lint: setup ## formatting, lint, types, import layers
 	@.ci/lint
 
-native-test: setup ## the C++ tests: plain, and under the address, undefined-behaviour and thread sanitizers
+native-test: setup ## the C++ tests under the address, undefined-behaviour and thread sanitizers
 	@.ci/native-test
 
 rust-test: setup ## the tokenizer's own tests: plain, and under the address sanitizer
