@@ -50,7 +50,8 @@ campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for 
 # The recipe first installs the real programs that tests drive, where it can.
 test: setup ## lint and every test; CI (.ci/run) runs them in a fresh Debian, and `plans` after them
 	@.ci/system-packages $(RUST_MINIMUM) tests
-	@$(MAKE) --no-print-directory lint native-test rust-test go-test python-test
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint native-test rust-test go-test
+	@$(MAKE) --no-print-directory python-test
 
 lint: setup ## formatting, lint, types, import layers
 	@.ci/lint

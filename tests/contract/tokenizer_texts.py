@@ -106,7 +106,11 @@ def scalars_in_many_contexts(every: int, every_plain: int, scalars_per_text: int
         chr(code)
         for code, kind in enumerate(kinds)
         if code not in SURROGATES
-        and (code % (every_plain if kind in PLAIN else every) == 0 or kinds[code - 1] != kind or kinds[(code + 1) % len(kinds)] != kind)
+        and (
+            code % (every_plain if kind in PLAIN else every) == 0
+            or kinds[code - 1] != kind
+            or kinds[(code + 1) % len(kinds)] != kind
+        )
     ]
     contexts = "'{0} A{0}b{0}1{0}\n{0}!{0}a\t{0}{0}C"
     for start in range(0, len(scalars), scalars_per_text):

@@ -27,8 +27,9 @@ from pybench.worker import __main__ as worker
 
 IMPORTS = (
     "torch", "onnx", "onnxruntime", "onnxruntime.quantization", "openvino", "numpy.random",
-    "pybench.worker.job", "pybench.worker.opening", "pybench.worker.probe", "pybench.worker.storing", "pybench.artefacts",
-    "pybench.workloads.infer", "pybench.models.samples", "pybench.onnx_file.products", "pybench.runtimes.onnxruntime",
+    "pybench.worker.job", "pybench.worker.opening", "pybench.worker.probe", "pybench.worker.storing",
+    "pybench.artefacts", "pybench.workloads.infer", "pybench.models.samples", "pybench.onnx_file.products",
+    "pybench.runtimes.onnxruntime",
 )  # fmt: skip
 LONGEST = 1 << 20  # bytes of a request: the environment, mostly
 
