@@ -100,11 +100,7 @@ def served_workers() -> Iterator[ReadyWorkers]:
 
 
 @pytest.fixture
-def ready_workers(served_workers: ReadyWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
+def ready_workers(served_workers: ReadyWorkers) -> Iterator[None]:
     """Workers that this process starts are forked from one that has imported torch and the rest."""
-    from pybench.launcher import LocalLauncher
-
-    def start(_: LocalLauncher, *arguments: Any, **options: Any) -> Any:
-        return served_workers.start(*arguments, **options)
-
-    monkeypatch.setattr(LocalLauncher, "start", start)
+    with served_workers.in_place():
+        yield

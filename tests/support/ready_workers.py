@@ -21,7 +21,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
+from unittest.mock import patch
 
+from pybench.launcher import LocalLauncher
 from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_name, worker_words
 from pybench.worker import __main__ as worker
 
@@ -64,6 +66,12 @@ class ReadyWorkers:
             pid = _ask(self._asked, order, [*outputs, report_of_worker, lifeline_of_worker])
         os.set_blocking(report, False)
         return _Worker(cast("Any", _Process(pid, self._asked, shown)), report, lifeline, own_session)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """What starts workers on this machine starts these."""
+        with patch.object(LocalLauncher, "start", lambda _, *arguments, **options: self.start(*arguments, **options)):
+            yield
 
 
 @contextlib.contextmanager
