@@ -138,7 +138,8 @@ def serve_workers() -> Iterator[ReadyWorkers]:
 
 def _serve(asked: socket.socket) -> None:
     for name in IMPORTS:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # a worker says what it lacks
+            importlib.import_module(name)
     gc.freeze()
     while True:
         content, descriptors, _, _ = socket.recv_fds(asked, LONGEST, 4)
