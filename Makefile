@@ -50,12 +50,13 @@ campaign: setup ## run plans/quickstart.yaml and write its report; PLAN=... for 
 # The recipe first installs the real programs that tests drive, where it can.
 test: setup ## lint and every test; CI (.ci/run) runs them in a fresh Debian, and `plans` after them
 	@.ci/system-packages $(RUST_MINIMUM) tests
-	@$(MAKE) --no-print-directory lint native-test rust-test go-test python-test
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint native-test rust-test go-test
+	@$(MAKE) --no-print-directory python-test
 
 lint: setup ## formatting, lint, types, import layers
 	@.ci/lint
 
-native-test: setup ## the C++ tests: plain, and under the address, undefined-behaviour and thread sanitizers
+native-test: setup ## the C++ tests under the address, undefined-behaviour and thread sanitizers
 	@.ci/native-test
 
 rust-test: setup ## the tokenizer's own tests: plain, and under the address sanitizer

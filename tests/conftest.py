@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tests import, and the simulated CUDA driver, which several use.
+"""How tests import, and what several use: the simulated CUDA driver, and workers that are ready.
 
 Tests import each other as `tests.…`, and pybench as it is installed. This folder's parent comes last on the path, and
 no Python that a test starts puts its working directory first.
@@ -19,6 +19,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.measure.simulated_cuda import SimulatedDriver
+    from tests.support.ready_workers import ReadyWorkers
 
 sys.path.append(str(Path(__file__).parents[1]))
 pytest_plugins = ["tests.support.quick"]
@@ -88,3 +89,18 @@ def simulated(simulated_library: Path, monkeypatch: pytest.MonkeyPatch) -> Simul
         monkeypatch.delenv(name)
     monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", str(simulated_library))
     return SimulatedDriver(simulated_library)
+
+
+@pytest.fixture(scope="session")
+def served_workers() -> Iterator[ReadyWorkers]:
+    from tests.support.ready_workers import serve_workers
+
+    with serve_workers() as workers:
+        yield workers
+
+
+@pytest.fixture
+def ready_workers(served_workers: ReadyWorkers) -> Iterator[None]:
+    """Workers that this process starts are forked from one that has imported torch and the rest."""
+    with served_workers.in_place():
+        yield

@@ -65,7 +65,7 @@ def main() -> None:
 def scalars(every: int) -> Iterator[str]:
     codes = [code for code in range(0, sys.maxunicode + 1, every) if code not in SURROGATES]
     yield from (f"a{chr(code)} {chr(code)}" for code in codes)
-    yield from tokenizer_texts.scalars_in_many_contexts(4 * every, scalars_per_text=64)
+    yield from tokenizer_texts.scalars_in_many_contexts(4 * every, 4 * every, scalars_per_text=64)
 
 
 def runs() -> Iterator[str]:

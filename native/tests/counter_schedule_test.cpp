@@ -5,10 +5,11 @@
 
 #include <cmath>
 
+#include "units.hpp"
+
 namespace pybench {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kInterval = 5'000 * kMs;
 
 // A counter that ticks at first + k period, of which a call takes `call_ns` and brings the value of its middle.

@@ -32,11 +32,11 @@ class FakeProc {
   std::filesystem::path path_;
 };
 
-constexpr char kFirst[] = "pid:[4026531836]";
+constexpr char kOuter[] = "pid:[4026531836]";
 constexpr char kInner[] = "pid:[4026532999]";
 
 TEST(OwnProcess, OutsideOfNameSpacesItsPidIsItsOwnAndOthersAreForeign) {
-  const FakeProc proc("Name:\tpython\nNSpid:\t4711\n", kFirst);
+  const FakeProc proc("Name:\tpython\nNSpid:\t4711\n", kOuter);
   const OwnProcess own = OwnProcess::find(proc.path());
   EXPECT_EQ(own.of(4711, {12, 4711}), Ownership::kOwn);
   EXPECT_EQ(own.of(12, {12, 4711}), Ownership::kForeign);
@@ -62,7 +62,7 @@ TEST(OwnProcess, InAContainerWithItsOwnProcAnotherNumberIsUnknown) {
 }
 
 TEST(OwnProcess, WhatItStartedIsItsOwnAndItsParentIsNot) {
-  FakeProc proc("NSpid:\t4711\n", kFirst);
+  FakeProc proc("NSpid:\t4711\n", kOuter);
   proc.add(5000, 4711);
   proc.add(5001, 5000);
   proc.add(4000, 1);
@@ -75,7 +75,7 @@ TEST(OwnProcess, WhatItStartedIsItsOwnAndItsParentIsNot) {
 }
 
 TEST(OwnProcess, ParentsThatMakeACircleEnd) {
-  FakeProc proc("NSpid:\t4711\n", kFirst);
+  FakeProc proc("NSpid:\t4711\n", kOuter);
   proc.add(5000, 5001);
   proc.add(5001, 5000);
   EXPECT_EQ(OwnProcess::find(proc.path()).of(5000, {5000}), Ownership::kForeign);

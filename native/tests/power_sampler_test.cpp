@@ -13,11 +13,11 @@
 #include <thread>
 
 #include "replayed.hpp"
+#include "units.hpp"
 
 namespace pybench {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr SamplerIntervals kIntervals{20 * kMs, 50 * kMs, 50 * kMs};
 
 TEST(Recorder, CopiesAreWholeWhileAnotherThreadAppends) {

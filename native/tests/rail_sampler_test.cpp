@@ -11,11 +11,10 @@
 #include <string>
 
 #include "clock.hpp"
+#include "units.hpp"
 
 namespace pybench {
 namespace {
-
-constexpr std::int64_t kMs = 1'000'000;
 
 class RailFiles : public testing::Test {
  protected:

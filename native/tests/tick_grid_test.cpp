@@ -5,14 +5,15 @@
 
 #include <random>
 
+#include "units.hpp"
+
 namespace pybench {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kPeriod = 99'998'000;
-constexpr std::int64_t kFirst = 5'000'000'000'000;
+constexpr std::int64_t kFirstTick = 5'000'000'000'000;
 
-std::int64_t tick(std::int64_t number) { return kFirst + number * kPeriod; }
+std::int64_t tick(std::int64_t number) { return kFirstTick + number * kPeriod; }
 
 TickBracket around(std::int64_t number, std::int64_t before_ns, std::int64_t after_ns) {
   return {tick(number) - before_ns, tick(number) + after_ns};

@@ -31,6 +31,8 @@ from tests.support.onnx_files import write
 from tests.support.small_disk import small_disk_of
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.usefixtures("ready_workers")
+
 PLAN = """\
 schema_version: 1
 name: trial

@@ -16,6 +16,8 @@ from pybench.cli import main
 from tests.support.onnx_files import write
 from tests.support.onnx_models import model
 
+pytestmark = pytest.mark.usefixtures("ready_workers")
+
 
 def inspected(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     assert main(["inspect", str(path), "--json", *options]) == 0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,9 @@ import pytest
 from pybench.cli import main
 from tests.support.onnx_files import FILES, write
 from tests.support.onnx_outcomes import CELLS, ENTRY, PLAN, Cell, sweep, table
+from tests.support.ready_workers import ReadyWorkers
+
+pytestmark = pytest.mark.usefixtures("ready_workers")
 
 # Files whose FP32 cells run on onnxruntime's CPU provider, with every batch or the one that they have.
 RUN = {
@@ -38,11 +40,8 @@ UNREADABLE = "unreadable"  # by anyone but root, who reads everything: see tests
 
 
 @pytest.fixture(scope="module")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Cell]:
-    """All cells, swept in a fresh process with a single thread, from which workers may be forked."""
-    folder = tmp_path_factory.mktemp("files")
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(sweep, (folder, [name for name in FILES if name != UNREADABLE]))
+def cells(tmp_path_factory: pytest.TempPathFactory, served_workers: ReadyWorkers) -> list[Cell]:
+    return sweep(tmp_path_factory.mktemp("files"), served_workers, [name for name in FILES if name != UNREADABLE])
 
 
 @pytest.mark.slow

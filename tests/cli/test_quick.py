@@ -26,6 +26,8 @@ from pybench.runner.process import WorkerEnd
 from tests.support.onnx_files import write
 from tests.support.onnx_models import model
 
+pytestmark = pytest.mark.usefixtures("ready_workers")
+
 ONLY = ("--runtime", "onnxruntime")  # whatever other runtimes are installed
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 SPECIAL = "<|endoftext|>"
 SURROGATES = range(0xD800, 0xE000)
+PLAIN = {"Lo", "Cn", "Co"}  # ideographs and other letters without case, unassigned, private
 
 # Every alternative of the splitting rule, and what lies on its edges.
 _AWKWARD = [
@@ -94,17 +95,22 @@ def scalars_in_context(scalars_per_text: int = 4096) -> Iterator[str]:
         yield "".join(f"a{one} {one}" for one in scalars[start : start + scalars_per_text])
 
 
-def scalars_in_many_contexts(every: int = 1, scalars_per_text: int = 1024) -> Iterator[str]:
+def scalars_in_many_contexts(every: int, every_plain: int, scalars_per_text: int = 1024) -> Iterator[str]:
     """Unicode scalar values behind an apostrophe, between letters of either case, numbers, and line ends.
 
     `every`: of those within a run of one category, only each n-th; those at the ends of a run always.
+    `every_plain`: the same of the categories that have all but 40,000 of them.
     """
     kinds = [unicodedata.category(chr(code)) for code in range(sys.maxunicode + 1)]
     scalars = [
         chr(code)
         for code, kind in enumerate(kinds)
         if code not in SURROGATES
-        and (code % every == 0 or kinds[code - 1] != kind or kinds[(code + 1) % len(kinds)] != kind)
+        and (
+            code % (every_plain if kind in PLAIN else every) == 0
+            or kinds[code - 1] != kind
+            or kinds[(code + 1) % len(kinds)] != kind
+        )
     ]
     contexts = "'{0} A{0}b{0}1{0}\n{0}!{0}a\t{0}{0}C"
     for start in range(0, len(scalars), scalars_per_text):

@@ -72,5 +72,5 @@ def children_of(pid: int) -> list[int]:
 
 
 def containers_of(container: Container) -> list[str]:
-    """Names of the containers that the engine knows, running or not."""
+    """Names of the containers that the engine knows, running or not. podman lists one while it removes it."""
     return container.engine.ask("ps", "--all", "--format", "{{.Names}}").split()

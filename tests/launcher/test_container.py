@@ -70,7 +70,7 @@ def test_a_run_in_a_container_is_like_any_other_and_remembers_its_image(
         assert environment["container_engine"].startswith("podman ")
         assert environment["host"] == os.uname().nodename
         assert run.file(layout.STDERR).read_text() == ""
-    assert containers_of(container) == []
+    wait_for(lambda: not containers_of(container))
 
 
 def test_a_container_sees_what_it_was_given_and_nothing_else(
@@ -131,7 +131,7 @@ def test_a_timeout_ends_the_container(container: Container, campaign: CampaignDi
     content = plan_content(noop_cases(1, idle_s=200), 1)
     tally = run_campaign(campaign, content, launcher=container, timeout_s=2.5)
     assert dict(tally.outcomes) == {"timeout": 1}
-    assert containers_of(container) == []
+    wait_for(lambda: not containers_of(container))
 
 
 class ForgetfulPodman(Podman):
@@ -148,7 +148,7 @@ def test_a_container_that_the_engines_program_left_behind_is_removed(
     content = plan_content(noop_cases(1, idle_s=200), 1)
     tally = run_campaign(campaign, content, launcher=forgetful, timeout_s=2.5)
     assert dict(tally.outcomes) == {"timeout": 1}
-    assert containers_of(container) == []
+    wait_for(lambda: not containers_of(container))
 
 
 @pytest.mark.parametrize(("number", "outcome"), [(signal.SIGKILL, "killed"), (signal.SIGSEGV, "crashed")])
@@ -192,7 +192,7 @@ def test_interrupted_twice_the_run_is_interrupted_and_its_container_gone(
     interrupt_twice(process)
     assert process.wait(timeout=120) == 130
     assert [run.read_run()["outcome"] for run in campaign.runs()] == ["interrupted"]
-    assert containers_of(container) == []
+    wait_for(lambda: not containers_of(container))
 
 
 def test_an_engines_program_that_is_killed_takes_its_container_along(
@@ -209,7 +209,7 @@ def test_an_engines_program_that_is_killed_takes_its_container_along(
     run_campaign(campaign, plan_content(noop_cases(1, idle_s=100), 1), launcher=container)
     striking.join()
     assert [run.read_run()["outcome"] for run in campaign.runs()] == ["killed"]
-    assert containers_of(container) == []
+    wait_for(lambda: not containers_of(container))
     assert workers_of(campaign) == []
 
 

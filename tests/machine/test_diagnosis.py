@@ -30,7 +30,7 @@ def test_each_capability_that_is_missing_has_a_hint() -> None:
     assert [one.what for one in missing if not one.hint] == []
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 def test_what_is_missing_is_said_in_words_and_not_in_codes() -> None:
     gpu = {
         "available": True,

@@ -18,7 +18,7 @@ _HERE = {"available": True}
 FACTS = {"machine": _HERE, "torch": {**_HERE, "cuda_devices": []}, "torchvision": _HERE}
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
 def test_a_worker_is_asked_for_the_names() -> None:
     with pytest.raises(InputError, match="torchvision has no model 'r3d_81'") as raised:
@@ -27,7 +27,7 @@ def test_a_worker_is_asked_for_the_names() -> None:
     assert "torchvision/r3d_18" in raised.value.hint
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
 def test_several_unknown_names_are_one_error() -> None:
     other = KNOWN.with_factors(model="torchvision/no_such_net")
@@ -43,7 +43,7 @@ def test_several_unknown_names_are_one_error() -> None:
     assert second.startswith("`model`: torchvision/no_such_net: torchvision has no model 'no_such_net'")
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 @pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
 def test_a_config_of_a_type_that_there_is_not_is_told_before_the_runs(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
@@ -54,7 +54,7 @@ def test_a_config_of_a_type_that_there_is_not_is_told_before_the_runs(tmp_path: 
     assert raised.value.values[0].value == "mine/config.json"
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 @pytest.mark.skipif(find_spec("torchvision") is None, reason="the extra `zoo` is not installed")
 def test_images_are_for_models_that_take_images() -> None:
     judged = KNOWN.with_factors(workload="accuracy", images="synthetic-100")
@@ -76,7 +76,7 @@ def test_no_library_is_asked_for_cases_that_have_their_runs_or_cannot_run(monkey
     assert refusal.reason.stored_code == "no_torchvision"
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 @pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
 def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> None:
     machine = Machine({**FACTS, "transformers": _HERE})
@@ -86,7 +86,7 @@ def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> Non
     assert machine.open_files(cases[:1], {cases[0].id}, {}).refused == {}
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 def test_all_broken_files_are_one_error(tmp_path: Path) -> None:
     paths = {name: tmp_path / name for name in ("first.onnx", "second.onnx")}
     for path in paths.values():
@@ -117,7 +117,7 @@ WEIGHTS = Case(
 )  # fmt: skip
 
 
-@pytest.mark.process
+@pytest.mark.usefixtures("ready_workers")
 def test_weights_of_another_model_are_one_error(tmp_path: Path) -> None:
     import torch
 

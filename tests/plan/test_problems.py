@@ -10,7 +10,6 @@ import pytest
 
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.plan.comparisons import _who_yields
 
 Problems = Callable[..., list[str]]
 
@@ -434,59 +433,6 @@ def test_an_entry_that_cannot_be_meant_is_refused_at_its_place(problems: Problem
     assert len(found) == 1, found
 
 
-INT8 = """\
-  - workload: infer
-    model: resnet50
-    runtime: onnxruntime
-    precision: [fp32, int8]
-    calibration: CALIBRATION
-criteria:
-"""
-
-
-@pytest.mark.parametrize(
-    ("criteria", "expected"),
-    [
-        ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (the plan has fp32, int8)"),
-        ("{accept: {speedup_min: 1}}", "10:3: `baseline` is missing (the cases that others are compared with"),
-        ("{baseline: {}}", "10:14: `baseline` names no factor (as in {precision: fp32})"),
-        ("{baseline: {batch: 1}}", "10:14: no case can be compared with this baseline"),
-        (
-            "{baseline: {precision: fp32}, accept: {top1_delta_pp_min: -1}}",
-            "10:42: `top1_delta_pp_min` needs top1_percent, which no compared case yields (it comes from workload acc",
-        ),
-        (
-            "{baseline: {precision: fp32}, accept: {tokens_per_s_ratio_min: 1}}",
-            "10:42: `tokens_per_s_ratio_min` needs throughput_tokens_per_s, which no compared case yields",
-        ),
-        (
-            "{baseline: {precision: fp32}, accept: {gpu_net_energy_per_token_ratio_max: 1}}",
-            "10:42: `gpu_net_energy_per_token_ratio_max` needs gpu_net_energy_per_token_j, which no compared case",
-        ),
-        ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
-        ("{baseline: {precision: fp32}, accept: {speedup_min: 0}}", "10:55: speedup_min takes a finite ratio above 0"),
-    ],
-)
-def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, criteria: str, expected: str) -> None:
-    found = problems(f"{INT8.replace('CALIBRATION', 'percentile')}  {criteria}\n")
-    assert len(found) == 1
-    assert found[0].startswith(expected), found
-
-
-def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Problems) -> None:
-    restless = INT8.replace("CALIBRATION", "percentile").replace("criteria", "    idle_window_s: 0\ncriteria")
-    found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")
-    assert len(found) == 1
-    assert "(it comes from workload infer or train or generate or tokenize, where `idle_window_s` is not 0)" in found[0]
-
-
-def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:
-    text = f"{INT8.replace('CALIBRATION', '[minmax, percentile]')}  baseline: {{precision: int8}}\n"
-    assert problems(text)[0].startswith(
-        "10:13: 2 cases fit the baseline of `infer resnet50 onnxruntime`: they differ in cal"
-    )
-
-
 def test_all_entries_together_are_bounded(problems: Problems) -> None:
     entry = f"  - {{workload: noop, threads: {list(range(1, 101))}, iterations: {list(range(1, 61))}}}\n"
     assert [said[:18] for said in problems(entry * 2)] == ["5:5: 6000 cells in"]
@@ -520,10 +466,6 @@ def test_the_version_of_plans_has_not_changed() -> None:
     assert SCHEMA_VERSION == 1
 
 
-def test_the_hint_for_a_metric_names_who_yields_it() -> None:
-    assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
-
-
 def test_an_unknown_model_is_not_said_to_lack_images(problems: Problems) -> None:
     (found,) = problems("  - {workload: accuracy, model: resnet51, runtime: onnxruntime, precision: fp32}\n")
     assert "no model and no file is called resnet51" in str(found)
@@ -536,96 +478,6 @@ def test_the_folder_of_the_plan_is_named_when_a_file_is_missing(problems: Proble
     assert len(found) == 1
     assert found[0].startswith("4:30: `model`: no such file: nothing.onnx; built-in: resnet50, vgg16")
     assert found[0].endswith(f"(paths are relative to the plan's folder, {tmp_path})")
-
-
-def test_an_impossible_power_limit_or_clock_names_its_line_and_who_knows_better(problems: Problems) -> None:
-    found = problems(
-        "  - workload: h2d\n    power_limit_w: [300, 0, -1]\n    sm_clock_mhz: fast\n    memory_clock_mhz: 0.5\n"
-    )
-    assert [problem.partition(";")[0] for problem in found] == [
-        "5:26: `power_limit_w` takes an integer from 1 to 9007199254740992",
-        "5:29: `power_limit_w` takes an integer from 1 to 9007199254740992",
-        "6:19: `sm_clock_mhz` takes an integer from 1 to 9007199254740992",
-        "7:23: `memory_clock_mhz` takes an integer from 1 to 9007199254740992",
-    ]
-    assert all("`pybench doctor` lists what the board accepts" in problem for problem in found)
-    assert "not 300.5 (in watts" in problems("  - {workload: h2d, power_limit_w: 300.5}\n")[0]
-    assert "(write 300)" in problems("  - {workload: h2d, power_limit_w: 3e2}\n")[0]
-
-
-def test_a_power_limit_where_no_board_is_set_changes_nothing(problems: Problems) -> None:
-    for entry in (
-        "{workload: infer, model: resnet50, runtime: torch, device: cpu, power_limit_w: 300}",
-        "{workload: tokenize, path: rust, power_limit_w: 300}",
-        "{workload: noop, power_limit_w: 300}",
-    ):
-        [problem] = problems(f"  - {entry}\n")
-        assert "`power_limit_w` changes nothing in this entry (it sets the board of a GPU" in problem
-    [problem] = problems("  - {workload: accuracy, model: digits-cnn, runtime: torch, power_limit_w: 300}\n")
-    assert "`power_limit_w` has no meaning for workload accuracy" in problem
-
-
-@pytest.mark.parametrize(
-    ("entry", "what"),
-    [
-        (
-            "{workload: train, model: resnet50, image_size: 16}",
-            "images of 16x16 are too small for resnet50 (use at least 32)",
-        ),
-        ("{workload: train, model: tinylm-tiny, image_size: 48}", "`image_size` has no meaning for tinylm-tiny"),
-        ("{workload: generate, model: tinylm-tiny, runtime: torch, image_size: 48}", "`image_size` has no meaning"),
-        (
-            "{workload: accuracy, model: digits-cnn, runtime: torch, image_size: 16}",
-            "the digits are 8x8 and are taken as they are, not at 16x16",
-        ),
-        ("{workload: train, model: resnet50, gradient_checkpointing: true}", "`gradient_checkpointing` has no meaning"),
-        ("{workload: train, model: resnet50, fed: true}", "`fed` has no meaning for resnet50, which takes no tokens"),
-        ("{workload: train, model: tinylm-tiny, memory_format: contiguous}", "`memory_format` has no meaning"),
-        (
-            "{workload: infer, model: resnet50, runtime: torch, depth: 4}",
-            "`depth` has no meaning for resnet50: it shapes the layers of stack",
-        ),
-        (
-            "{workload: infer, model: stack, runtime: torch, width: 40}",
-            "`width` takes a multiple of 32; not 40 (write 32)",
-        ),
-        (
-            "{workload: infer, model: mlp, runtime: solver}",
-            "runtime solver does not solve mlp (use model: c2p, c2p-small)",
-        ),
-        ("{workload: infer, model: c2p, runtime: solver, solver: fortran}", "`solver` takes one of cpp, numpy"),
-        (
-            "{workload: infer, model: c2p, runtime: solver, precision: int8}",
-            "`precision` changes nothing in this entry",
-        ),
-        (
-            "{workload: infer, model: c2p, runtime: solver, threads: 2}",
-            "`threads` changes nothing in this entry (a solver runs on one thread)",
-        ),
-        ("{workload: infer, model: stack, runtime: torch, image_size: 32}", "stack takes images of 64x64"),
-        (
-            "{workload: train, model: resnet50, workers: 2}",
-            "`workers` read images, and `images` names none (set `images`: synthetic-100, or a path)",
-        ),
-        (
-            "{workload: train, model: resnet50, images: synthetic-100}",
-            "`images` changes nothing in this entry (in infer, images are used only for `inputs: data`",
-        ),
-        (
-            "{workload: train, model: tinylm-tiny, workers: 2}",
-            "`workers` has no meaning for tinylm-tiny",
-        ),
-        (
-            "{workload: infer, model: resnet50, runtime: torch, workers: 2}",
-            "`workers` has no meaning for workload infer",
-        ),
-        ("{workload: train, model: resnet50, images: synthetic-100, workers: -1}", "`workers` takes an integer from 0"),
-    ],
-)
-def test_a_factor_of_images_has_a_model_that_takes_it(problems: Problems, entry: str, what: str) -> None:
-    found = problems(f"  - {entry}\n")
-    assert len(found) == 1
-    assert what in found[0]
 
 
 def test_a_list_of_defaults_is_told_where_lists_stand_and_nothing_is_said_to_be_missing(problems: Problems) -> None:

@@ -7,6 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pybench.campaign.directory import CampaignDirectory
 from pybench.case import Case
 from tests.runner.conftest import Run, plan_content
@@ -25,6 +27,7 @@ def campaign_of(cases: list[Case]) -> dict[str, Any]:
     return {**plan_content(cases, 1), "files": {case.model: {"path": case.model} for case in cases}}
 
 
+@pytest.mark.usefixtures("ready_workers")
 def test_bad_files_fail_their_own_cells_and_the_others_are_run(
     tmp_path: Path, campaign: CampaignDirectory, run: Run
 ) -> None:

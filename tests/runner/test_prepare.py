@@ -25,6 +25,7 @@ from tests.runner.conftest import Run, plan_content
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ready_workers")
 def test_a_users_checkpoint_becomes_an_onnx_file_of_its_weights_and_has_to_stay_what_it_is(
     campaign: CampaignDirectory, run: Run, tmp_path: Path
 ) -> None:

@@ -23,8 +23,8 @@ from pybench.launcher import Launcher
 from pybench.machine import Machine
 from pybench.plan import Plan, load_plan, resolve
 from tests.runner.listening import Quiet
-from tests.support.forked import Forked
 from tests.support.onnx_files import FILES, write
+from tests.support.ready_workers import serve_workers
 
 CELLS = tuple((precision, batch) for precision in ("fp32", "int8") for batch in (1, 2))
 
@@ -52,7 +52,7 @@ class Cell:
     why: str
 
 
-def sweep(folder: Path, names: Iterable[str] = FILES, launcher: Launcher | None = None) -> list[Cell]:
+def sweep(folder: Path, launcher: Launcher, names: Iterable[str] = FILES) -> list[Cell]:
     """Every cell of these files: each is judged by a plan of its own, then the sound ones are one campaign."""
     cells: list[Cell] = []
     entries: list[str] = []
@@ -65,7 +65,7 @@ def sweep(folder: Path, names: Iterable[str] = FILES, launcher: Launcher | None 
                 entries.append(entry)
             else:
                 cells.append(Cell(name, precision, batch, "refused", refused))
-    return cells + _run(_plan(folder, entries), CampaignDirectory(folder / "campaign"), launcher or Forked())
+    return cells + _run(_plan(folder, entries), CampaignDirectory(folder / "campaign"), launcher)
 
 
 def _refusal(folder: Path, entry: str) -> str | None:
@@ -121,5 +121,5 @@ def _verdict(cells: list[Cell]) -> str:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory() as scratch:
-        sys.stdout.write(table(sweep(Path(scratch))) + "\n")
+    with tempfile.TemporaryDirectory() as scratch, serve_workers() as workers:
+        sys.stdout.write(table(sweep(Path(scratch), workers)) + "\n")

@@ -15,7 +15,7 @@ import pytest
 _FOLDERS = {"bench", "cli", "cluster", "containers", "contract", "gpu", "launcher", "runner", "worker"}
 _MODULES = {"subprocess", "multiprocessing"}  # a file that imports one of these starts processes
 _MARKS = {"container", "gpu", "plans", "process", "slow", "timing"}
-_FIXTURES = {"replay_library", "replayed", "simulated_library"}  # these compile a library
+_FIXTURES = {"replay_library", "replayed", "simulated_library", "served_workers"}  # these start a compiler or workers
 _EVENTS = {"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 _LIBRARIES_OWN = {"fc-list", "ldconfig"}  # matplotlib, and ctypes where it looks for a library, each once
 

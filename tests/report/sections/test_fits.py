@@ -18,6 +18,7 @@ from pybench.errors import CorruptError
 from pybench.report import write_report
 from pybench.report.sections.fits import median_epochs
 from tests.report.pages import rows_of, section
+from tests.support.ready_workers import ReadyWorkers
 
 pytestmark = pytest.mark.slow  # trains a network first
 
@@ -33,10 +34,11 @@ criteria: {baseline: {target_top1_percent: 20}}
 
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def campaign(tmp_path_factory: pytest.TempPathFactory, served_workers: ReadyWorkers) -> Path:
     folder = tmp_path_factory.mktemp("fits")
     (folder / "plan.yaml").write_text(PLAN)
-    assert main(["run", str(folder / "plan.yaml"), "--out", str(folder / "c")]) == 0
+    with served_workers.in_place():
+        assert main(["run", str(folder / "plan.yaml"), "--out", str(folder / "c")]) == 0
     return folder / "c"
 
 

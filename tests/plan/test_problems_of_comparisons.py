@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a plan's criteria: comparisons that compare nothing, or not what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pybench.plan.comparisons import _who_yields
+
+Problems = Callable[..., list[str]]
+
+INT8 = """\
+  - workload: infer
+    model: resnet50
+    runtime: onnxruntime
+    precision: [fp32, int8]
+    calibration: CALIBRATION
+criteria:
+"""
+
+
+@pytest.mark.parametrize(
+    ("criteria", "expected"),
+    [
+        ("{baseline: {precision: fp16}}", "10:26: no case has precision=fp16 (the plan has fp32, int8)"),
+        ("{accept: {speedup_min: 1}}", "10:3: `baseline` is missing (the cases that others are compared with"),
+        ("{baseline: {}}", "10:14: `baseline` names no factor (as in {precision: fp32})"),
+        ("{baseline: {batch: 1}}", "10:14: no case can be compared with this baseline"),
+        (
+            "{baseline: {precision: fp32}, accept: {top1_delta_pp_min: -1}}",
+            "10:42: `top1_delta_pp_min` needs top1_percent, which no compared case yields (it comes from workload acc",
+        ),
+        (
+            "{baseline: {precision: fp32}, accept: {tokens_per_s_ratio_min: 1}}",
+            "10:42: `tokens_per_s_ratio_min` needs throughput_tokens_per_s, which no compared case yields",
+        ),
+        (
+            "{baseline: {precision: fp32}, accept: {gpu_net_energy_per_token_ratio_max: 1}}",
+            "10:42: `gpu_net_energy_per_token_ratio_max` needs gpu_net_energy_per_token_j, which no compared case",
+        ),
+        ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
+        ("{baseline: {precision: fp32}, accept: {speedup_min: 0}}", "10:55: speedup_min takes a finite ratio above 0"),
+    ],
+)
+def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, criteria: str, expected: str) -> None:
+    found = problems(f"{INT8.replace('CALIBRATION', 'percentile')}  {criteria}\n")
+    assert len(found) == 1
+    assert found[0].startswith(expected), found
+
+
+def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Problems) -> None:
+    restless = INT8.replace("CALIBRATION", "percentile").replace("criteria", "    idle_window_s: 0\ncriteria")
+    found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")
+    assert len(found) == 1
+    assert "(it comes from workload infer or train or generate or tokenize, where `idle_window_s` is not 0)" in found[0]
+
+
+def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:
+    text = f"{INT8.replace('CALIBRATION', '[minmax, percentile]')}  baseline: {{precision: int8}}\n"
+    assert problems(text)[0].startswith(
+        "10:13: 2 cases fit the baseline of `infer resnet50 onnxruntime`: they differ in cal"
+    )
+
+
+def test_the_hint_for_a_metric_names_who_yields_it() -> None:
+    assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
