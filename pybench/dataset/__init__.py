@@ -23,7 +23,7 @@ import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
-from pybench.campaign.layout import COMPLETE, MAKING
+from pybench.campaign.layout import COMPLETE
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
@@ -219,16 +219,17 @@ def _read_finished(
         {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases},
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
     )
-    finished = list(campaign.finished())
-    tasks = list(tasks_of([one for one in finished if one.block != MAKING], hashed, hash_all=hash_all))
+    begun = processes.open(partial(read_runs, reading))
+    for task in tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all):
+        begun.add([task])  # the others read it while this process looks for more runs
     whole = ReadRuns([], RunTables(campaign), hashed, [])
-    for part in processes.map(partial(read_runs, reading), tasks):
+    for part in begun.finish():
         whole.runs.extend(part.runs)
         whole.tables.extend(part.tables)
         whole.broken.extend(part.broken)
         hashed.add(part.hashed)
     artefacts: list[ArtefactRecord] = []
-    for making in [one for one in finished if one.block == MAKING]:
+    for making in campaign.made():
         try:
             artefacts.append(_read_artefact(making, making.check_files(hashed).is_guarded))
         except CorruptError as error:

@@ -7,8 +7,10 @@ A task is read whole by one process. What is kept of its runs travels back: colu
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -208,14 +210,24 @@ def _text_of(value: Any) -> bytes:
 # --- reading ---
 
 
-def tasks_of(attempts: Sequence[RunDirectory], hashed: HashedRuns, *, hash_all: bool) -> Iterator[RunsToRead]:
-    """Of a run's attempts the last one counts; the others are only checked, and only with `hash_all`."""
-    latest = {(one.case_id, one.block): one for one in attempts}
-    for first in range(0, len(attempts), _TASK_RUNS):
-        some = attempts[first : first + _TASK_RUNS]
-        counting = [one for one in some if latest[one.case_id, one.block] is one]
-        others = [one for one in some if latest[one.case_id, one.block] is not one] if hash_all else []
-        yield RunsToRead(counting, others, hashed.part(one.path for one in (*counting, *others)))
+def tasks_of(attempts: Iterable[RunDirectory], hashed: HashedRuns, *, hash_all: bool) -> Iterator[RunsToRead]:
+    """Of a run's attempts, which follow each other, the last one counts; the others are only checked, and only with
+    `hash_all`."""
+    counting: list[RunDirectory] = []
+    others: list[RunDirectory] = []
+    for _, same in groupby(attempts, key=attrgetter("case_id", "block")):
+        *earlier, latest = same
+        counting.append(latest)
+        others += earlier if hash_all else []
+        if len(counting) + len(others) >= _TASK_RUNS:
+            yield _task(counting, others, hashed)
+            counting, others = [], []
+    if counting:
+        yield _task(counting, others, hashed)
+
+
+def _task(counting: list[RunDirectory], others: list[RunDirectory], hashed: HashedRuns) -> RunsToRead:
+    return RunsToRead(counting, others, hashed.part(one.path for one in (*counting, *others)))
 
 
 @no_collection()
