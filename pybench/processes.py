@@ -59,9 +59,10 @@ class Processes:
         begun.end()
         return begun
 
-    def open(self, function: Callable[[Task], Result]) -> Begun[Task, Result]:
-        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished."""
-        return self._begin(function, self._count)
+    def open(self, function: Callable[[Task], Result], *, most: int | None = None) -> Begun[Task, Result]:
+        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished. `most`: processes that are
+        worth a start."""
+        return self._begin(function, self._count if most is None else min(self._count, most))
 
     def _begin(self, function: Callable[[Task], Result], count: int) -> Begun[Task, Result]:
         try:

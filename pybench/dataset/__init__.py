@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -55,6 +56,7 @@ _DTYPES = {
     "boolean": pl.Boolean,
 }
 _FACTOR_SCHEMA = {name: _DTYPES[factor.kind] for name, factor in FACTORS.items()}
+_MOST_PROCESSES = 4  # that begin to read before all tasks are known
 _NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
 
 
@@ -219,8 +221,11 @@ def _read_finished(
         {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases},
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
     )
-    begun = processes.open(partial(read_runs, reading))
-    for task in tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all):
+    tasks = tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all)
+    first = list(islice(tasks, _MOST_PROCESSES))
+    begun = processes.open(partial(read_runs, reading), most=len(first))
+    begun.add(first)
+    for task in tasks:
         begun.add([task])  # the others read it while this process looks for more runs
     whole = ReadRuns([], RunTables(campaign), hashed, [])
     for part in begun.finish():

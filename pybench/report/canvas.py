@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -105,7 +105,8 @@ def style() -> Iterator[None]:
     import matplotlib as mpl
 
     mpl.use("agg")
-    with mpl.rc_context(), warnings.catch_warnings(), cut_once():
+    cuts = cut_once() if _with_pdf.get() else nullcontext()  # imports what cuts fonts, 0.1 s
+    with mpl.rc_context(), warnings.catch_warnings(), cuts:
         mpl.rcdefaults()
         mpl.rcParams.update(cast(Any, _STYLE))
         # A name may hold signs that the font lacks. The SVG keeps them as text; only the PDF shows a box.
