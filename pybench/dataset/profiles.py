@@ -44,7 +44,9 @@ def why_no_profile(dataset: Dataset, case_id: str) -> str | None:
 
 
 def _runs(dataset: Dataset, case_id: str) -> list[RunDirectory]:
-    rows = dataset.runs.filter(dataset.runs["case_id"] == case_id, dataset.runs["outcome"] == "ok")
+    first = dataset.runs["case_id"].search_sorted(case_id)  # the runs are in the order of case ids
+    rows = dataset.runs[first : first + dataset.plan.repetitions.asked(dataset.cases[case_id])]
+    rows = rows.filter(rows["case_id"] == case_id, rows["outcome"] == "ok")
     return [
         RunDirectory(dataset.campaign.path / folder, case_id, block, attempt)
         for folder, block, attempt in rows.select("folder", "block", "attempt").iter_rows()
