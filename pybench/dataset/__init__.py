@@ -36,7 +36,6 @@ from pybench.dataset.run_tables import (
     CAUTION_SCHEMA,
     METRIC_SCHEMA,
     RUN_SCHEMA,
-    RUNS_SCHEMA,
     Reading,
     ReadRuns,
     RunTables,
@@ -183,16 +182,14 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False, processes: P
     tables, found = read.tables, read.runs
     asked = [run for run in found if run.case_id in planned]
     runs = [run for run in asked if run.block <= blocks[run.case_id]]
-    table = pl.DataFrame(tables.rows, schema=RUNS_SCHEMA, orient="row")
-    ok = [run for run, outcome in zip(runs, table["outcome"], strict=True) if outcome == "ok"]
-    predictions, prediction_runs = read_predictions(ok)
+    predictions, prediction_runs = read_predictions(read.predicting)
     started = set(campaign.started())
     return Dataset(
         campaign=campaign,
         plan=plan,
         plan_text=campaign.read_plan_text(),
         cases=planned,
-        runs=table,
+        runs=tables.runs(),
         metrics=tables.metrics(),
         cautions=pl.DataFrame(tables.cautions, schema=CAUTION_SCHEMA, orient="row"),
         predictions=predictions,
@@ -227,9 +224,10 @@ def _read_finished(
     begun.add(first)
     for task in tasks:
         begun.add([task])  # the others read it while this process looks for more runs
-    whole = ReadRuns([], RunTables(campaign), hashed, [])
+    whole = ReadRuns([], [], RunTables(campaign), hashed, [])
     for part in begun.finish():
         whole.runs.extend(part.runs)
+        whole.predicting.extend(part.predicting)
         whole.tables.extend(part.tables)
         whole.broken.extend(part.broken)
         hashed.add(part.hashed)

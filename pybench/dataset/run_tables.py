@@ -94,6 +94,7 @@ class _LoadedRun:
     summary: Mapping[str, Any]
     environment: Mapping[str, Any]
     guarded: bool
+    predicts: bool
     energy: CheckedEnergy | None = None
     levels: Mapping[str, Any] = field(default_factory=dict)
     """Metrics at the bounds that the plan asks about, in the stored form."""
@@ -120,9 +121,11 @@ class RunsToRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadRuns:
-    """Runs that were read; those that the plan asks for are in `tables`."""
+    """Runs that were read; those that the plan asks for are in `tables`. `predicting`: those of them that are `ok` and
+    stored predictions."""
 
     runs: list[RunDirectory]
+    predicting: list[RunDirectory]
     tables: RunTables
     hashed: HashedRuns
     broken: list[str]
@@ -135,9 +138,11 @@ class RunTables:
     def __init__(self, campaign: CampaignDirectory) -> None:
         self._campaign = campaign
         self._metric_rows: list[list[Any]] = []
+        self._run_rows: list[list[Any]] = []
         self._chunks: list[pl.DataFrame] = []
+        self._run_chunks: list[pl.DataFrame] = []
         self._shared: dict[bytes, Any] = {}
-        self.rows: list[list[Any]] = []
+        self._count = 0
         self.cautions: list[list[Any]] = []
         self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
         self.energies = BoardEnergies(campaign)
@@ -146,11 +151,11 @@ class RunTables:
 
     def add(self, run: _LoadedRun) -> None:
         key = _key(run)
-        number = len(self.rows)
+        number, self._count = self._count, self._count + 1
         metrics: dict[str, Any] = {**run.summary["metrics"], **run.levels}
         for name, metric in metrics.items() or _NO_METRIC.items():
             self._metric_rows.append([number, name, *map(metric.get, _STORED_COLUMNS)])
-        self.rows.append(_run_row(run, self._campaign.path))
+        self._run_rows.append(_run_row(run, self._campaign.path))
         self.cautions += _caution_rows(run)
         self.labels[key] = self._share(run.summary["labels"])
         if run.energy is not None:
@@ -167,15 +172,17 @@ class RunTables:
             self._chunks.append(
                 pl.DataFrame([pl.Series(name, column, kind, strict=False) for (name, kind), column in named])
             )
-        self._metric_rows, self._shared = [], {}
+            self._run_chunks.append(pl.DataFrame(self._run_rows, schema=RUNS_SCHEMA, orient="row"))
+        self._metric_rows, self._run_rows, self._shared = [], [], {}
         self.environments.finish()
         return self
 
     def extend(self, other: RunTables) -> None:
         """Adds the runs of other tables, which are finished, after those that are here."""
-        shift = pl.col("run") + pl.lit(len(self.rows), dtype=pl.UInt32)
+        shift = pl.col("run") + pl.lit(self._count, dtype=pl.UInt32)
         self._chunks += [chunk.with_columns(shift) for chunk in other._chunks]
-        self.rows += other.rows
+        self._run_chunks += other._run_chunks
+        self._count += other._count
         self.cautions += other.cautions
         self.labels |= other.labels
         self.energies.extend(other.energies)
@@ -185,6 +192,10 @@ class RunTables:
 
     def metrics(self) -> pl.DataFrame:
         return pl.concat([pl.DataFrame(schema=_METRICS_STORED), *self._chunks])
+
+    def runs(self) -> pl.DataFrame:
+        """One row a run."""
+        return pl.concat([pl.DataFrame(schema=RUNS_SCHEMA), *self._run_chunks])
 
     def _software_of(self, environment: Mapping[str, Any]) -> Software:
         software = read_software(environment)
@@ -232,7 +243,7 @@ def _task(counting: list[RunDirectory], others: list[RunDirectory], hashed: Hash
 
 @no_collection()
 def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
-    read = ReadRuns([], RunTables(reading.campaign), task.hashed, [])
+    read = ReadRuns([], [], RunTables(reading.campaign), task.hashed, [])
     for directory in task.counting:
         try:
             run = _read_run(directory, directory.check_files(task.hashed), reading.known)
@@ -242,6 +253,8 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
         read.runs.append(directory)
         if directory.block <= reading.blocks.get(directory.case_id, 0):
             read.tables.add(run)
+            if run.run["outcome"] == "ok" and run.predicts:
+                read.predicting.append(directory)
     for directory in task.others:
         try:
             directory.check_files(task.hashed)
@@ -260,6 +273,7 @@ def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str
         files.read_summary(),
         files.read_environment(),
         checked.is_guarded,
+        files.has(PREDICTIONS),
     )
     _check_run(run)
     _check_tables(run, files)
