@@ -61,7 +61,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
     try:
         first = next(iter(sys.argv[1:] if arguments is None else arguments), None)
-        code = _command((first,) if first in _NAMES else _NAMES)(args=arguments, standalone_mode=False, prog_name="pybench")
+        code = _command((first,) if first in _NAMES else _NAMES)(
+            args=arguments, standalone_mode=False, prog_name="pybench"
+        )
         sys.stdout.flush()
         return int(code or 0)
     except PybenchError as error:

@@ -56,7 +56,7 @@ _METRICS_STORED: dict[str, Any] = {
     "run": pl.UInt32,
     **{name: pl.Categorical if kind == pl.String else kind for name, kind in METRIC_SCHEMA.items()},
 }
-_DECODE = msgspec.json.Decoder().decode  # a third of the time of `json`, and the same values where it reads at all
+DECODE = msgspec.json.Decoder().decode  # a third of the time of `json`, and the same values where it reads at all
 _PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
 _TASK_RUNS = 200  # read at once by one process: their metrics take ten times the space until they are in a frame
 RUNS_SCHEMA: dict[str, Any] = {
@@ -265,7 +265,7 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
 
 
 def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str, KnownCase]) -> _LoadedRun:
-    files = directory.with_contents(checked, _DECODE)
+    files = directory.with_contents(checked, DECODE)
     run = _LoadedRun(
         directory,
         files.read_case(known),
