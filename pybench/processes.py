@@ -10,6 +10,7 @@ A function travels once, before the first of its tasks, so what all of them need
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
@@ -212,7 +213,9 @@ def serve() -> None:
             if not isinstance(call, _Call):
                 _import(call)
                 continue
-            function = function if call.function is None else call.function
+            if call.function is not None:
+                function = call.function
+                gc.freeze()  # what its tasks need stays: nobody needs to look through it for cycles
             results.write(_answer(function, call.task))
             results.flush()
 
