@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a finished run, listed, opened and read in one call: a report of 10,000 runs reads 140,000 small files.
 //
-// Which files belong to a run is what pybench/campaign/digests.py says: not hidden ones, none with a line end in the
-// name, what links lead to only where that is a file, and nothing that is neither file nor folder.
+// pybench/campaign/digests.py says which files belong to a run. Hidden ones do not, and none with a line end in its
+// name. A link counts where it leads to a file; what is neither file nor folder does not count.
 #pragma once
 
 #include <cstddef>

@@ -84,9 +84,9 @@ def _digest_of(folder: Path, name: str) -> str:
 
 
 def facts_of(folder: Path) -> bytes:
-    """What `stat` says of every file of a run: for each, sorted by path, a line of its name, a zero byte, and its bytes,
-    times and inode. The time of the last change (ctime) is there besides that of the last writing, because programs set
-    the latter back. Raises OSError, with a name relative to `folder`."""
+    """What `stat` says of every file of a run, sorted by path: a line of its name, a zero byte, and its size, times and
+    inode. The time of the last change (ctime) is there besides that of the last writing, because programs set the
+    latter back. Raises OSError, with a name relative to `folder`."""
     return _native.stat_run_folder(os.fsencode(folder))
 
 

@@ -108,7 +108,7 @@ def style() -> Iterator[None]:
     mpl.use("agg")
     cuts = cut_once() if _with_pdf.get() else nullcontext()  # imports what cuts fonts, 0.1 s
     with mpl.rc_context(), warnings.catch_warnings(), cuts:
-        dict.update(mpl.rcParams, _settings())
+        dict.update(cast(Any, mpl.rcParams), _settings())
         # A name may hold signs that the font lacks. The SVG keeps them as text; only the PDF shows a box.
         warnings.filterwarnings("ignore", message="Glyph ")
         yield
@@ -122,7 +122,7 @@ def _settings() -> dict[str, Any]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(cast(Any, _STYLE))
-        return dict(mpl.rcParams)
+        return dict(cast(Any, mpl.rcParams))
 
 
 def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:

@@ -108,8 +108,8 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
 
 
 def _median_block(energies: Mapping[int, tuple[float | None, bool]]) -> int:
-    """`energies`: block -> energy, and whether it is valid. Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
-    middle."""
+    """Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
+    middle. `energies`: block -> energy, and whether it is valid."""
     known = [(energy_j, block, valid) for block, (energy_j, valid) in energies.items() if energy_j is not None]
     chosen = [one for one in known if one[2]] or known
     return sorted(chosen)[(len(chosen) - 1) // 2][1] if chosen else min(energies)
