@@ -11,6 +11,7 @@
 #include "cuda_bindings.hpp"
 #include "integration_bindings.hpp"
 #include "perf_counter.hpp"
+#include "reading_bindings.hpp"
 #include "recovery_bindings.hpp"
 #include "sampling_bindings.hpp"
 #include "timer.hpp"
@@ -79,6 +80,7 @@ PYBIND11_MODULE(_native, module) {
   bind_sampling(module);
   bind_integration(module);
   bind_recovery(module);
+  bind_reading(module);
   py::class_<PerfCounter>(module, "PerfCounter")
       .def(py::init<std::uint32_t, std::uint64_t, int>(), py::arg("type_number"), py::arg("config"), py::arg("cpu"))
       .def("read", &PerfCounter::read, WithoutGil());

@@ -10,6 +10,7 @@ A function travels once, before the first of its tasks, so what all of them need
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
@@ -59,9 +60,10 @@ class Processes:
         begun.end()
         return begun
 
-    def open(self, function: Callable[[Task], Result]) -> Begun[Task, Result]:
-        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished."""
-        return self._begin(function, self._count)
+    def open(self, function: Callable[[Task], Result], *, most: int | None = None) -> Begun[Task, Result]:
+        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished. `most`: processes that are
+        worth a start."""
+        return self._begin(function, self._count if most is None else min(self._count, most))
 
     def _begin(self, function: Callable[[Task], Result], count: int) -> Begun[Task, Result]:
         try:
@@ -211,7 +213,9 @@ def serve() -> None:
             if not isinstance(call, _Call):
                 _import(call)
                 continue
-            function = function if call.function is None else call.function
+            if call.function is not None:
+                function = call.function
+                gc.freeze()  # what its tasks need stays: nobody needs to look through it for cycles
             results.write(_answer(function, call.task))
             results.flush()
 

@@ -131,9 +131,12 @@ class SoftwareComparisons:
 
 def _compare(first: Mapping[int, Software], second: Mapping[int, Software]) -> PairComparability:
     both = sorted(first.keys() & second.keys())
-    excluded = {block: found for block in both if (found := _differences(first[block], second[block]))}
-    sides = [{name for block in both for name in side[block].packages} for side in (first, second)]
-    unstated = {name for block in both for name in first[block].facts.keys() ^ second[block].facts.keys()}
+    ran = {block: (id(first[block]), id(second[block])) for block in both}
+    distinct = {ran[block]: (first[block], second[block]) for block in both}  # few: runs share what they ran with
+    differences = {pair: _differences(*sides) for pair, sides in distinct.items()}
+    excluded = {block: found for block in both if (found := differences[ran[block]])}
+    sides = [{name for pair in distinct.values() for name in pair[side].packages} for side in (0, 1)]
+    unstated = {name for one, other in distinct.values() for name in one.facts.keys() ^ other.facts.keys()}
     return PairComparability(
         frozenset(both),
         excluded,

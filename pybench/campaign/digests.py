@@ -12,7 +12,7 @@ The last line lets a reader tell a changed list from a changed file.
 A published run may have two more comment lines, because publishing replaces personal data and leaves files out.
 
 Hidden files, names with a line end, links to folders, pipes and sockets are not part of a run.
-pybench reads none of them.
+pybench reads none of them; native/run_folder.cpp lists what is left.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 
+from pybench import _native
 from pybench.campaign.layout import COMPLETE
 from pybench.errors import CorruptError
 
@@ -55,35 +55,39 @@ class FolderContent:
 
     digests: Mapping[str, str]
     """Name relative to the run's folder -> sha256, `complete` included."""
-    statuses: Mapping[str, os.stat_result]
     small: Mapping[str, bytes]
     """Content of the files of at most `_KEPT_BYTES`."""
+    facts: bytes
+    """`facts_of` the folder."""
+    newest_s: float
+    """When the last of the files changed, since 1970."""
 
 
 def read_folder(folder: Path) -> FolderContent:
-    """Reads and hashes every file of a run. Raises OSError."""
-    found: dict[str, str] = {}
-    statuses: dict[str, os.stat_result] = {}
-    small: dict[str, bytes] = {}
-    below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the way from the root is walked once
+    """Reads and hashes every file of a run. Raises OSError, with a name relative to `folder`."""
+    contents, facts, newest_ns = _native.read_run_folder(os.fsencode(folder), _KEPT_BYTES)
+    small = {name: content for name, content in contents.items() if content is not None}
+    found = {
+        name: _digest_of(folder, name) if content is None else hashlib.sha256(content).hexdigest()
+        for name, content in contents.items()
+    }
+    return FolderContent(found, small, facts, newest_ns / 1e9)
+
+
+def _digest_of(folder: Path, name: str) -> str:
+    """Of a file that is large, or that changed while it was read."""
     try:
-        for name, _ in entries_of(folder):
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=below)
-            try:
-                status = statuses[name] = os.fstat(descriptor)
-                content = os.read(descriptor, min(status.st_size, _KEPT_BYTES) + 1)
-                digest = hashlib.sha256(content)
-                if len(content) == status.st_size <= _KEPT_BYTES:
-                    small[name] = content
-                else:
-                    while content := os.read(descriptor, _KEPT_BYTES):
-                        digest.update(content)
-            finally:
-                os.close(descriptor)
-            found[name] = digest.hexdigest()
-    finally:
-        os.close(below)
-    return FolderContent(found, statuses, small)
+        with open(folder / name, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from error
+
+
+def facts_of(folder: Path) -> bytes:
+    """What `stat` says of every file of a run, sorted by path: a line of its name, a zero byte, and its size, times and
+    inode. The time of the last change (ctime) is there besides that of the last writing, because programs set the
+    latter back. Raises OSError, with a name relative to `folder`."""
+    return _native.stat_run_folder(os.fsencode(folder))
 
 
 def of_folder(folder: Path) -> Digests:
@@ -93,20 +97,8 @@ def of_folder(folder: Path) -> Digests:
 
 def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
     """(name relative to `folder`, path) of every file of a run, `complete` included, sorted by path."""
-    return ((name, Path(entry.path)) for name, entry in entries_of(folder))
-
-
-def entries_of(folder: str | Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """`files_of` with entries of folders in place of paths: a campaign has so many files that making paths shows."""
-    with os.scandir(folder) as scan:
-        entries = sorted(scan, key=attrgetter("name"))
-    for entry in entries:
-        if entry.name.startswith(".") or "\n" in entry.name:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from ((f"{entry.name}/{name}", below) for name, below in entries_of(entry.path))
-        elif entry.is_file():
-            yield entry.name, entry
+    names = (os.fsdecode(line.partition(b"\0")[0]) for line in facts_of(folder).split(b"\n") if line)
+    return ((name, folder / name) for name in names)
 
 
 def render(digests: Digests) -> bytes:

@@ -14,8 +14,8 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,8 @@ class RunDirectory:
     attempt: int
     contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Name -> content of files that have been read, so that they are not read twice."""
+    decode: Callable[[bytes], Any] = field(default=json.loads, compare=False, repr=False)
+    """Reads `contents`. It may be quicker than that of Python, and may refuse what that one reads."""
 
     def file(self, name: str) -> Path:
         return self.path / name
@@ -111,15 +113,15 @@ class RunDirectory:
         found = self.contents.get(name)
         return self.file(name).read_bytes() if found is None else found
 
-    def with_contents(self, checked: CheckedFiles) -> RunDirectory:
+    def with_contents(self, checked: CheckedFiles, decode: Callable[[bytes], Any] = json.loads) -> RunDirectory:
         """The same run with what was read of it already. To be let go soon: contents are large."""
-        return replace(self, contents=checked.contents)
+        return RunDirectory(self.path, self.case_id, self.block, self.attempt, checked.contents, decode)
 
     def _object(self, name: str, *required: str) -> dict[str, Any]:
         text = self.contents.get(name)
         if text is not None:
-            with contextlib.suppress(ValueError, RecursionError):  # which are explained below
-                found: dict[str, Any] = json.loads(text)
+            with contextlib.suppress(Exception):  # Python's own reader is asked below, and explains it
+                found: dict[str, Any] = self.decode(text)
                 if _is_sound(found, required):
                     return found
         return read_checked(self.file(name), required, text)
@@ -293,16 +295,14 @@ class CampaignDirectory:
         return {path: read_json(path) for path in sorted((self.path / SENSORS).glob("[!.]*.json"))}
 
     def block(self, case_id: str, block: int) -> Path:
-        return self.path / RUNS / case_id / f"block-{block:03d}"
+        return self.path / RUNS / case_id / _block_name(block)
 
     def attempt(self, case_id: str, block: int, attempt: int) -> RunDirectory:
         return RunDirectory(self.block(case_id, block) / f"attempt-{attempt:02d}", case_id, block, attempt)
 
     def attempts(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt at one run, oldest first, complete or not."""
-        folder = self.block(case_id, block)
-        numbers = sorted(int(match[1]) for name in _names_in(folder) if (match := _ATTEMPT.fullmatch(name)))
-        return [RunDirectory(folder / f"attempt-{number:02d}", case_id, block, number) for number in numbers]
+        return _attempts_in(self.path / RUNS / case_id, case_id, block)
 
     def latest(self, case_id: str, block: int) -> RunDirectory | None:
         """The attempt that counts: the latest complete one."""
@@ -311,9 +311,16 @@ class CampaignDirectory:
 
     def finished(self) -> Iterator[RunDirectory]:
         """Every complete attempt of every (case, block), whether it counts or not, then every complete making."""
-        for case_id, block in self.started():
-            yield from (attempt for attempt in self.attempts(case_id, block) if attempt.is_complete)
+        yield from self.finished_runs()
         yield from self.made()
+
+    def finished_runs(self) -> Iterator[RunDirectory]:
+        """Every complete attempt of every (case, block), whether it counts or not."""
+        runs, known = self.path / RUNS, ""
+        for case_id, block in self.started():
+            if case_id != known:
+                known, folder = case_id, runs / case_id
+            yield from (attempt for attempt in _attempts_in(folder, case_id, block) if attempt.is_complete)
 
     def claims(self, case_id: str, block: int) -> list[RunDirectory]:
         """Every attempt that has been claimed, oldest first, whether its folder exists or not."""
@@ -339,7 +346,18 @@ class CampaignDirectory:
                     yield case_id, int(match[1])
 
 
-def _names_in(folder: Path) -> list[str]:
+def _block_name(block: int) -> str:
+    return f"block-{block:03d}"
+
+
+def _attempts_in(case: Path, case_id: str, block: int) -> list[RunDirectory]:
+    """Every attempt at one run, oldest first. `case`: the folder of the case."""
+    name = _block_name(block)
+    numbers = sorted(int(match[1]) for found in _names_in(f"{case}/{name}") if (match := _ATTEMPT.fullmatch(found)))
+    return [RunDirectory(case / name / f"attempt-{number:02d}", case_id, block, number) for number in numbers]
+
+
+def _names_in(folder: Path | str) -> list[str]:
     """What a folder has; nothing where it is none."""
     try:
         return os.listdir(folder)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -65,7 +64,7 @@ class HashedRuns:
         name = self._name(folder)
         try:
             if name in self._known:
-                state, _ = _state({file: entry.stat() for file, entry in digests.entries_of(folder)})
+                state = _state(digests.facts_of(folder))
                 if state == self._known[name]:
                     self._seen[name] = state
                     return CheckedFiles(is_guarded=True)
@@ -74,9 +73,8 @@ class HashedRuns:
             is_guarded = digests.is_as_listed(folder, content)
         except OSError as error:
             raise CorruptError(f"{folder / (error.filename or '')} cannot be read: {error.strerror}") from error
-        state, changed_s = _state(content.statuses)
-        if is_guarded and began_s - changed_s >= RECENT_S:
-            self._seen[name] = state
+        if is_guarded and began_s - content.newest_s >= RECENT_S:
+            self._seen[name] = _state(content.facts)
         return CheckedFiles(is_guarded, content.small)
 
     def store(self) -> None:
@@ -98,14 +96,6 @@ def _read(path: Path) -> dict[str, str]:
         return {}
 
 
-def _state(statuses: Mapping[str, os.stat_result]) -> tuple[str, float]:
-    """A digest of what `stat` says of the files of a run, and when the last of them changed, in seconds since 1970.
-
-    The time of the last change (ctime) is in it besides that of the last writing, because programs set the latter back.
-    """
-    facts = [
-        f"{name}\0{(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)}\n"
-        for name, status in statuses.items()
-    ]
-    newest_ns = max((max(status.st_mtime_ns, status.st_ctime_ns) for status in statuses.values()), default=0)
-    return hashlib.sha256("".join(facts).encode(errors="surrogateescape")).hexdigest(), newest_ns / 1e9
+def _state(facts: bytes) -> str:
+    """A digest of what `stat` says of the files of a run."""
+    return hashlib.sha256(facts).hexdigest()

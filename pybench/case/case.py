@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pybench.case.data import task_of
 from pybench.case.factor import Factor
@@ -34,6 +34,7 @@ from pybench.errors import UnknownNameError
 
 SCHEMA_VERSION = 1
 ROWS = "rows"
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Case(Factors):
     options: tuple[tuple[str, Any], ...] = ()
     catalogue: Catalogue = field(default=BUILT_IN, compare=False, repr=False)
     _derived: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What follows from the factors and was asked for before: the id, the idle factors, and all of them by name."""
+    """What follows from the factors and was asked for before, such as the id, the idle factors, and all of them."""
 
     def __post_init__(self) -> None:
         for name, usual in self._usual().items():
@@ -76,12 +77,7 @@ class Case(Factors):
 
     def factors(self) -> dict[str, Any]:
         """Every factor and option with its value, defaults included, in the order of `FACTORS`."""
-        found: dict[str, Any] | None = self._derived.get("factors")
-        if found is None:
-            found = {name: getattr(self, name) for name in FACTORS}
-            found |= {name: self.value(name) for name in self.own_factors() if name not in FACTORS}
-            self._derived["factors"] = found
-        return dict(found)
+        return dict(self.remembered("factors", _factors_of))
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
@@ -108,17 +104,18 @@ class Case(Factors):
     @property
     def id(self) -> str:
         """64 hexadecimal digits."""
-        found: str | None = self._derived.get("id")
-        if found is None:
-            found = self._derived["id"] = hashlib.sha256(self.canonical_json().encode()).hexdigest()
-        return found
+        return self.remembered("id", _id_of)
 
     @property
     def idle(self) -> frozenset[str]:
         """Factors that change nothing about the case because of another factor."""
-        found: frozenset[str] | None = self._derived.get("idle")
-        if found is None:
-            found = self._derived["idle"] = idle_factors(self)
+        return self.remembered("idle", idle_factors)
+
+    def remembered(self, name: str, find: Callable[[Case], Derived]) -> Derived:
+        """What `find` says of the case, which is asked once. `name`: of what is found, for this case."""
+        if name not in self._derived:
+            self._derived[name] = find(self)
+        found: Derived = self._derived[name]
         return found
 
     def names_file(self, name: str) -> bool:
@@ -199,6 +196,15 @@ class Case(Factors):
             return replace(self, **changes)
         others = {name: value for name, value in changes.items() if name not in options}
         return replace(self, **others, options=options_of(dict(self.options) | options, self.catalogue))
+
+
+def _factors_of(case: Case) -> dict[str, Any]:
+    found = {name: getattr(case, name) for name in FACTORS}
+    return found | {name: case.value(name) for name in case.own_factors() if name not in FACTORS}
+
+
+def _id_of(case: Case) -> str:
+    return hashlib.sha256(case.canonical_json().encode()).hexdigest()
 
 
 def options_of(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[tuple[str, Any], ...]:

@@ -84,6 +84,10 @@ def join_key(case: Case) -> tuple[Any, ...]:
     An accuracy is seen as a case of the workload that it judges. What is idle there tells no speeds apart: where the
     weights are random, one speed belongs to every training.
     """
+    return case.remembered("join_key", _join_key)
+
+
+def _join_key(case: Case) -> tuple[Any, ...]:
     judged = case.workload_row.judges
     seen = case if judged is None else case.with_factors(workload=judged)
     idle, contents = seen.idle, dict(seen.sources)

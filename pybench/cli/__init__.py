@@ -16,37 +16,12 @@ import stat
 import sys
 from collections.abc import Sequence
 from functools import cache
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from pybench import __version__
-from pybench.cli import (
-    analyse,
-    cancel,
-    check,
-    compare,
-    doctor,
-    expand,
-    explain,
-    fetch,
-    init,
-    inspect,
-    logs,
-    project,
-    publish,
-    quick,
-    replay,
-    report,
-    run,
-    schema,
-    sensor,
-    settle,
-    status,
-    submit,
-    validate,
-)
 from pybench.cli.groups import write_commands
 from pybench.cli.interrupts import noted_interrupts
 from pybench.cli.show import say
@@ -57,15 +32,16 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-GROUPS: dict[str, tuple[ModuleType, ...]] = {
-    "An ONNX file": (inspect, quick),
-    "Plans": (init, schema, validate, expand),
-    "Campaigns": (run, status, check),
-    "Results": (analyse, report, compare, explain, project),
-    "Clusters": (submit, settle, cancel, logs),
-    "Publishing": (publish, fetch, replay),
-    "This machine": (doctor, sensor),
+GROUPS = {
+    "An ONNX file": ("inspect", "quick"),
+    "Plans": ("init", "schema", "validate", "expand"),
+    "Campaigns": ("run", "status", "check"),
+    "Results": ("analyse", "report", "compare", "explain", "project"),
+    "Clusters": ("submit", "settle", "cancel", "logs"),
+    "Publishing": ("publish", "fetch", "replay"),
+    "This machine": ("doctor", "sensor"),
 }
+_NAMES = tuple(name for names in GROUPS.values() for name in names)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -84,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None, interrupts: Sequence[int]) -> int:
     try:
-        code = _command()(args=arguments, standalone_mode=False, prog_name="pybench")
+        first = next(iter(sys.argv[1:] if arguments is None else arguments), None)
+        code = _command((first,) if first in _NAMES else _NAMES)(
+            args=arguments, standalone_mode=False, prog_name="pybench"
+        )
         sys.stdout.flush()
         return int(code or 0)
     except PybenchError as error:
@@ -125,12 +104,8 @@ class _Group(typer.core.TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Every command by group. Click alone would list them in one column."""
-        for title, modules in GROUPS.items():
-            write_commands(formatter, title, [self.commands[_name_of(module)] for module in modules])
-
-
-def _name_of(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
+        for title, names in GROUPS.items():
+            write_commands(formatter, title, [self.commands[name] for name in names])
 
 
 def _is_unread() -> bool:
@@ -163,8 +138,8 @@ def _drop_output() -> None:
 
 
 @cache
-def _command() -> Any:
-    """All commands, once a process: reading their options takes as long as a small command."""
+def _command(names: tuple[str, ...]) -> Any:
+    """The named commands, once a process: importing all of them takes as long as a small command."""
     app = typer.Typer(
         name="pybench",
         cls=_Group,
@@ -175,11 +150,12 @@ def _command() -> Any:
         rich_markup_mode=None,
     )
     app.callback()(_options)
-    for module in (module for modules in GROUPS.values() for module in modules):
-        if module is sensor:
-            sensor.register(app)
+    for name in names:
+        module = import_module(f"pybench.cli.{name}")
+        if hasattr(module, "register"):
+            module.register(app)
         else:
-            app.command()(getattr(module, _name_of(module)))
+            app.command()(getattr(module, name))
     return typer.main.get_command(app)
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -23,7 +24,7 @@ import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
-from pybench.campaign.layout import COMPLETE, MAKING
+from pybench.campaign.layout import COMPLETE
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
@@ -35,7 +36,6 @@ from pybench.dataset.run_tables import (
     CAUTION_SCHEMA,
     METRIC_SCHEMA,
     RUN_SCHEMA,
-    RUNS_SCHEMA,
     Reading,
     ReadRuns,
     RunTables,
@@ -55,6 +55,7 @@ _DTYPES = {
     "boolean": pl.Boolean,
 }
 _FACTOR_SCHEMA = {name: _DTYPES[factor.kind] for name, factor in FACTORS.items()}
+_MOST_PROCESSES = 4  # that begin to read before all tasks are known
 _NAMED_AT_ONCE = 10  # corrupt runs named in one error; the rest is counted
 
 
@@ -181,16 +182,14 @@ def load(directory: str | PathLike[str], *, hash_all: bool = False, processes: P
     tables, found = read.tables, read.runs
     asked = [run for run in found if run.case_id in planned]
     runs = [run for run in asked if run.block <= blocks[run.case_id]]
-    table = pl.DataFrame(tables.rows, schema=RUNS_SCHEMA, orient="row")
-    ok = [run for run, outcome in zip(runs, table["outcome"], strict=True) if outcome == "ok"]
-    predictions, prediction_runs = read_predictions(ok)
+    predictions, prediction_runs = read_predictions(read.predicting)
     started = set(campaign.started())
     return Dataset(
         campaign=campaign,
         plan=plan,
         plan_text=campaign.read_plan_text(),
         cases=planned,
-        runs=table,
+        runs=tables.runs(),
         metrics=tables.metrics(),
         cautions=pl.DataFrame(tables.cautions, schema=CAUTION_SCHEMA, orient="row"),
         predictions=predictions,
@@ -219,16 +218,21 @@ def _read_finished(
         {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases},
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
     )
-    finished = list(campaign.finished())
-    tasks = list(tasks_of([one for one in finished if one.block != MAKING], hashed, hash_all=hash_all))
-    whole = ReadRuns([], RunTables(campaign), hashed, [])
-    for part in processes.map(partial(read_runs, reading), tasks):
+    tasks = tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all)
+    first = list(islice(tasks, _MOST_PROCESSES))
+    begun = processes.open(partial(read_runs, reading), most=len(first))
+    begun.add(first)
+    for task in tasks:
+        begun.add([task])  # the others read it while this process looks for more runs
+    whole = ReadRuns([], [], RunTables(campaign), hashed, [])
+    for part in begun.finish():
         whole.runs.extend(part.runs)
+        whole.predicting.extend(part.predicting)
         whole.tables.extend(part.tables)
         whole.broken.extend(part.broken)
         hashed.add(part.hashed)
     artefacts: list[ArtefactRecord] = []
-    for making in [one for one in finished if one.block == MAKING]:
+    for making in campaign.made():
         try:
             artefacts.append(_read_artefact(making, making.check_files(hashed).is_guarded))
         except CorruptError as error:

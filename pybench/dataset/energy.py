@@ -132,10 +132,10 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
         directory = self._campaign.attempt(*key, attempt)
         return RunEnergy(directory, sensor, tuple(map(EnergyWindow.of, windows)), spans, limit_w)
 
-    def first(self, key: tuple[str, int]) -> EnergyWindow:
-        """The first window of a run, without making the rest."""
-        windows, *_ = marshal.loads(self._kept[key][-1])
-        return EnergyWindow.of(windows[0])
+    def first(self, key: tuple[str, int], *names: str) -> tuple[Any, ...]:
+        """Fields of the first window of a run, as energy.json has them."""
+        (window, *_), *_ = marshal.loads(self._kept[key][-1])
+        return tuple(window[EnergyWindow.__slots__.index(name)] for name in names)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         return iter(self._kept)

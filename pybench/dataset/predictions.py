@@ -31,17 +31,14 @@ _OF_CLASSES = ("label", "top1", "top5_hit")
 
 
 def read_predictions(runs: Iterable[RunDirectory]) -> tuple[pl.DataFrame, dict[str, dict[str, tuple[int, ...]]]]:
-    """Predictions of accuracy runs, each of them `ok`, and case id -> {file's sha256: blocks}.
+    """Predictions of runs that stored them, each of them `ok`, and case id -> {file's sha256: blocks}.
 
     A deterministic model repeats itself, so equal files are parsed once.
     """
     blocks: dict[str, dict[str, tuple[int, ...]]] = {}
     frames = [pl.DataFrame(schema=_PREDICTION_SCHEMA)]
     for run in runs:
-        file = run.file(PREDICTIONS)
-        if not file.exists():
-            continue
-        content = file.read_bytes()
+        content = run.read(PREDICTIONS)
         digest = hashlib.sha256(content).hexdigest()
         seen = blocks.setdefault(run.case_id, {})
         if digest not in seen:

@@ -60,7 +60,8 @@ def write_report(
     processes = processes or Processes(1)
     material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
     begun = processes.open(partial(draw, pdf=pdf))
-    sections = list(_begun_sections(material, begun))
+    with no_collection():
+        sections = list(_begun_sections(material, begun))
     elements = [element for section in sections for element in section.elements]
     before = _linked_files(target / INDEX)
     _make_folders(target)

@@ -16,6 +16,7 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pybench.analysis.statistics.estimate import EQUAL, ONE_REPETITION, SINGLE, Estimate
 from pybench.report.numbers import (
@@ -81,7 +82,7 @@ class Footnote:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found).
     `prints_notes`: LaTeX sets notes and reasons below the table, for papers; else they are comments there."""
@@ -97,7 +98,7 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table {self.name}: a row does not fit its {len(self.columns)} columns")
 
-    @property
+    @cached_property
     def footnotes(self) -> tuple[Footnote, ...]:
         """The notes of cells in order, those of one reason together."""
         groups: dict[str, list[str]] = {}

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import random
 import shutil
 import subprocess
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench import _native
 from pybench.campaign import digests, layout
 from pybench.campaign.digests import Digests
 from pybench.campaign.directory import RunDirectory
@@ -136,6 +139,67 @@ def test_hidden_files_are_no_part_of_a_run(run: RunDirectory) -> None:
     run.file(".run.json.12ab.tmp").write_text("half")
     run.file(".DS_Store").write_text("")
     assert digests.check(run.path)
+
+
+def test_links_to_folders_pipes_and_sockets_are_no_part_of_a_run(run: RunDirectory, tmp_path: Path) -> None:
+    """Opening a pipe would wait for ever."""
+    os.mkfifo(run.file("pipe"))
+    run.file("folder").symlink_to(tmp_path)
+    run.file("nothing").symlink_to("nowhere")
+    assert digests.check(run.path)
+
+
+def test_a_link_to_a_file_is_hashed_as_that_file(tmp_path: Path) -> None:
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    elsewhere.write_text("one")
+    run.mkdir()
+    (run / "table.csv").symlink_to(elsewhere)
+    (run / COMPLETE).write_bytes(digests.render(digests.of_folder(run)))
+    assert digests.check(run)
+    elsewhere.write_text("two")
+    with pytest.raises(CorruptError, match=r"table\.csv has sha256"):
+        digests.check(run)
+
+
+def test_a_file_that_cannot_be_opened_is_named(run: RunDirectory) -> None:
+    run.file("cache").mkdir()
+    run.file("cache/loop").symlink_to("loop")
+    with pytest.raises(CorruptError) as caught:
+        digests.check(run.path)
+    assert caught.value.message == f"{run.path}/cache/loop cannot be read: {os.strerror(errno.ELOOP)}"
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1_000_000])
+def test_files_of_every_size_have_their_own_digest(tmp_path: Path, size: int) -> None:
+    content = random.Random(SEED).randbytes(size)
+    (tmp_path / "engine").write_bytes(content)
+    found = digests.read_folder(tmp_path)
+    assert found.digests == {"engine": hashlib.sha256(content).hexdigest()}
+    assert found.small == ({"engine": content} if size <= 1 << 16 else {})
+
+
+def test_a_large_file_that_goes_while_it_is_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "engine").write_bytes(bytes(1_000_000))
+    read = _native.read_run_folder
+
+    def read_and_remove(folder: bytes, kept_bytes: int) -> tuple[dict[str, bytes | None], bytes, int]:
+        found = read(folder, kept_bytes)
+        (tmp_path / "cache" / "engine").unlink()
+        return found
+
+    monkeypatch.setattr(_native, "read_run_folder", read_and_remove)
+    with pytest.raises(CorruptError) as caught:
+        digests.check(tmp_path)
+    assert caught.value.message == f"{tmp_path}/cache/engine cannot be read: {os.strerror(errno.ENOENT)}"
+
+
+def test_a_name_that_is_not_utf_8_is_guarded(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff.csv")
+    (tmp_path / name).write_text("one")
+    (tmp_path / COMPLETE).write_bytes(digests.render(digests.of_folder(tmp_path)))
+    assert [found for found, _ in digests.files_of(tmp_path)] == [COMPLETE, name]
+    assert digests.check(tmp_path)
 
 
 def test_many_changed_files_are_counted(run: RunDirectory) -> None:

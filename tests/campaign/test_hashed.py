@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -67,6 +69,19 @@ def test_a_changed_run_is_hashed_again_and_found(
     ):
         load(builder.path)
     assert hashes[2:] == ["block-002"]
+
+
+def test_an_index_of_an_earlier_version_is_valid(builder: CampaignBuilder) -> None:
+    """It made these lines in Python."""
+    load(builder.path)
+    folder = builder.campaign.attempt(INFER.id, 2, 1).path
+    statuses = {file.name: file.stat() for file in sorted(folder.iterdir())}
+    lines = [
+        f"{name}\0{(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)}\n"
+        for name, status in statuses.items()
+    ]
+    stored = json.loads((builder.path / INDEX).read_bytes())["runs"]
+    assert stored[str(folder.relative_to(builder.path))] == hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def test_check_hashes_every_run_whatever_the_index_says(builder: CampaignBuilder, hashes: list[str]) -> None:

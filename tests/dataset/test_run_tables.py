@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pybench.campaign.hashed import INDEX
+from pybench.campaign.directory import RunDirectory
+from pybench.campaign.hashed import INDEX, CheckedFiles
 from pybench.campaign.layout import SUMMARY
 from pybench.case import Case
 from pybench.dataset import load, run_tables
@@ -63,3 +66,38 @@ def test_a_broken_run_is_named_by_whichever_process_read_it(tmp_path: Path, two:
     with pytest.raises(CorruptError) as caught:
         load(builder.path, processes=two)
     assert all(case.id in caught.value.message for case in cases)
+
+
+NUMBERS = b'{"metrics": {"n": [1, -0, 2.50, 1e5, 18446744073709551616]}, "windows": {}, "labels": {"sign": "\\u00b5"}'
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"",
+        b', "infinite": 1e999',
+        b', "not_a_number": NaN',
+        b', "alone": "\\ud800"',
+        b', "twice": 1, "twice": 2',
+    ],
+)
+def test_whatever_python_reads_is_read_with_the_same_values(tmp_path: Path, more: bytes) -> None:
+    text = NUMBERS + more + b', "schema_version": 1}'
+    quick, plain = (read_with(tmp_path, text, decode).read_summary() for decode in (run_tables.DECODE, json.loads))
+    assert repr(quick) == repr(plain) == repr(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b'{"a": 01}', b"{}", b'{"schema_version": 2}']
+)
+def test_whatever_python_refuses_is_refused_in_the_same_words(tmp_path: Path, text: bytes) -> None:
+    told = []
+    for decode in (run_tables.DECODE, json.loads):
+        with pytest.raises(CorruptError) as caught:
+            read_with(tmp_path, text, decode).read_summary()
+        told.append((caught.value.message, caught.value.hint))
+    assert told[0] == told[1]
+
+
+def read_with(folder: Path, summary: bytes, decode: Callable[[bytes], Any]) -> RunDirectory:
+    return RunDirectory(folder, INFER.id, 1, 1).with_contents(CheckedFiles(True, {SUMMARY: summary}), decode)

@@ -97,7 +97,9 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     found = []
     for case in dataset.plan.cases:
         if case.id in blocks:
-            energies = {block: dataset.energies.first((case.id, block)) for block in blocks[case.id]}
+            energies = {
+                block: dataset.energies.first((case.id, block), "energy_j", "valid") for block in blocks[case.id]
+            }
             block = _median_block(energies)
             board = dataset.energies[case.id, block]
             net, tail = (absolute.get((case.id, block, name)) for name in (NET, TAIL))
@@ -105,10 +107,10 @@ def find_joules(dataset: Dataset) -> tuple[JouleFinding, ...]:
     return tuple(found)
 
 
-def _median_block(energies: Mapping[int, EnergyWindow]) -> int:
+def _median_block(energies: Mapping[int, tuple[float | None, bool]]) -> int:
     """Of valid runs if there are any, else of those with an energy, else the first; of an even number the lower
-    middle."""
-    known = [(one.energy_j, block, one.valid) for block, one in energies.items() if one.energy_j is not None]
+    middle. `energies`: block -> energy, and whether it is valid."""
+    known = [(energy_j, block, valid) for block, (energy_j, valid) in energies.items() if energy_j is not None]
     chosen = [one for one in known if one[2]] or known
     return sorted(chosen)[(len(chosen) - 1) // 2][1] if chosen else min(energies)
 

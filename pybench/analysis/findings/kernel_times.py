@@ -13,7 +13,7 @@ from typing import Any
 from pybench.analysis.findings.kernel_rows import rows_of
 from pybench.case import Case
 from pybench.dataset import Dataset
-from pybench.dataset.profiles import read_profile
+from pybench.dataset.profiles import first_profiles
 from pybench.kernels.profile import Kernel, Profile, total_ms
 
 LONGEST = 10  # nodes of a case
@@ -65,8 +65,9 @@ class KernelTimes:
 
 def find_kernel_times(dataset: Dataset) -> tuple[KernelTimes, ...]:
     """Of each case of the plan with a profile. Raises CorruptError for a profile that cannot be read."""
-    found = ((case, read_profile(dataset, case.id, most=1)) for case in dataset.plan.cases)
-    return tuple(KernelTimes(case, profile, longest_of(profile)) for case, profile in found if profile is not None)
+    found = first_profiles(dataset)
+    planned = ((case, found.get(case.id)) for case in dataset.plan.cases)
+    return tuple(KernelTimes(case, profile, longest_of(profile)) for case, profile in planned if profile is not None)
 
 
 def longest_of(profile: Profile) -> tuple[LongNode, ...]:

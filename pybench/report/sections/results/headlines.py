@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybench.analysis import Analysis
 from pybench.analysis.findings.cases import CaseFinding, MetricFinding
 from pybench.analysis.statistics.estimate import Estimate
-from pybench.case import catalogue_of
+from pybench.case import Case, catalogue_of
 from pybench.catalogue.workloads import Workload
 from pybench.report.canvas import (
     GREY,
@@ -37,21 +37,22 @@ def draw_headlines(analysis: Analysis) -> list[Drawing]:
     for row in catalogue_of(case.case for case in analysis.cases).workloads.values():
         timed = [case for case in analysis.cases if case.case.workload == row.name and row.timed]
         for name in dict.fromkeys(case.case.headline for case in timed):
-            cases = {
-                number: case
+            findings = {
+                number: (case.case, case.metrics[name])
                 for number, case in enumerate(timed, start=1)
-                if case.case.headline == name and _estimate(case, name) is not None
+                if name is not None and case.case.headline == name and _has_estimate(case, name)
             }
-            if cases:
-                shown.append(partial(_draw_cases, row, str(name), cases))
+            if findings:
+                shown.append(partial(_draw_cases, row, str(name), findings))
     return shown
 
 
-def _draw_cases(workload: Workload, name: str, cases: Mapping[int, CaseFinding]) -> Picture:
-    """`cases`: by the numbers of their rows in the workload's table."""
+def _draw_cases(workload: Workload, name: str, cases: Mapping[int, tuple[Case, MetricFinding]]) -> Picture:
+    """`cases`: by the numbers of their rows in the workload's table, each with what is drawn of it."""
     import matplotlib.pyplot as plt
 
-    findings = {number: case.metrics[name] for number, case in cases.items()}
+    findings = {number: finding for number, (_, finding) in cases.items()}
+    drawn = [case for case, _ in cases.values()]
     every = [value for finding in findings.values() for value in finding.points.values()]
     metric = next(iter(findings.values())).metric
     unit, is_named = display_unit(metric.unit, every), len(cases) <= NAMED_ROWS
@@ -60,8 +61,8 @@ def _draw_cases(workload: Workload, name: str, cases: Mapping[int, CaseFinding])
     if is_named:
         for row, finding in enumerate(findings.values()):
             _draw_points(axes, row, finding, unit)
-        factors = naming_factors([case.case for case in cases.values()])
-        label_rows(axes, [case_text(case.case, factors) or workload.name for case in cases.values()])
+        factors = naming_factors(drawn)
+        label_rows(axes, [case_text(case, factors) or workload.name for case in drawn])
     else:
         _draw_many(axes, findings, unit)
         number_rows(axes, max(findings))
@@ -115,6 +116,5 @@ def _draw_interval(axes: Axes, estimate: Estimate, row: float, colour: str, mark
     )
 
 
-def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:
-    finding = None if name is None else case.metrics.get(name)
-    return None if finding is None else finding.estimate
+def _has_estimate(case: CaseFinding, name: str) -> bool:
+    return name in case.metrics and case.metrics[name].estimate is not None
