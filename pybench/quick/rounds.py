@@ -25,7 +25,7 @@ from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.machine import Machine
-from pybench.runner.campaign import Listener
+from pybench.runner.call import Listener
 from pybench.runner.schedule import block_order
 
 METRIC = "latency_mean_ms"
