@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One row per thing: outside the catalogue and a thing's own module, code asks rows and compares no names.
 
-A comparison of a case's workload, runtime, model or provider with a literal, or a table with two such names, shows that
-a row lacks a property. What remains is listed here, each with its reason. And one word for one thing: no class name is
-given twice, with a leading underscore or without.
+A comparison of a case's workload, runtime, model, provider, precision or path with a literal, or a table with two such
+names, shows that a row lacks a property. What remains is listed here, each with its reason. And one word for one thing:
+no class name is given twice, with a leading underscore or without.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ _OPTIONS = "onnxruntime's own options: each provider has other ones, and no othe
 _FACTS = "facts of a machine: these are packages, some of which have the name of their runtime"
 
 # "file: code" -> why it stays
-COMPARISONS = {"runtimes/providers.py: provider == 'tensorrt'": _OPTIONS}
+COMPARISONS = {
+    "runtimes/providers.py: provider == 'tensorrt'": _OPTIONS,
+    "runtimes/providers.py: precision in ('tf32', 'fp16')": _OPTIONS,
+    "quick/candidates.py: case.precision == BASELINE": "a choice of this command, made once",
+}
 TABLES = {
     "runtimes/providers.py: ('cpu', 'cuda', 'tensorrt')": _OPTIONS,
     "worker/probe.py: {'machine': _machine, 'cuda': _cuda, ...": _FACTS,
@@ -71,6 +75,10 @@ def test_equal_lines_are_counted_file_by_file() -> None:
         "case.provider == _GPU",
         "case.workload in _TRAINING",
         "case.runtime == NAME",
+        "case.precision == 'tf32'",
+        "parameters['precision'] in ('fp32', 'tf32')",
+        "own.name == 'int8+fp16'",
+        "case.path != 'none'",
     ],
 )
 def test_a_comparison_is_seen(code: str) -> None:
@@ -85,7 +93,16 @@ def test_a_case_of_a_match_is_seen(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["device == 'cuda'", "row.rests_on == 'accuracy'", "split == 'train'", "case.runtime == case.provider"]
+    "code",
+    [
+        "device == 'cuda'",
+        "row.rests_on == 'accuracy'",
+        "split == 'train'",
+        "case.runtime == case.provider",
+        "floating_type(case.precision) == 'fp32'",
+        "layer.type == 'tf32'",
+        "rounding == 'none'",
+    ],
 )
 def test_a_word_for_something_else_is_not_seen(code: str) -> None:
     assert _seen(code, comparisons) == []
@@ -101,13 +118,16 @@ def test_a_word_for_something_else_is_not_seen(code: str) -> None:
         "(('torch', 1), ('tensorrt', 2))",
         "dict(torch=1, tensorrt=2)",
         "Literal['torch', 'tensorrt']",
+        "('int8+fp16', 'amp-bf16')",
     ],
 )
 def test_a_table_is_seen(code: str) -> None:
     assert len(_seen(f"found = {code}", tables)) == 1
 
 
-@pytest.mark.parametrize("code", ["{'torch': 1}", "('torch', 'train')", "{'torch': {'tensorrt': 1}}"])
+@pytest.mark.parametrize(
+    "code", ["{'torch': 1}", "('torch', 'train')", "{'torch': {'tensorrt': 1}}", "{'fp32': 4, 'int8': 1}"]
+)
 def test_names_of_two_kinds_are_no_table(code: str) -> None:
     assert _seen(f"found = {code}", tables) == []
 

@@ -16,6 +16,7 @@ from pybench import measure
 from pybench.artefacts.engine_outputs import judge_outputs
 from pybench.artefacts.request import MakeRequest
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.precisions import allows_tf32
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.engine import LAYERS_FILE
 from pybench.kernels.executed import QDQ
@@ -40,7 +41,7 @@ def make(request: MakeRequest, path: Path) -> Result:
     cuda.Context(index)  # TensorRT builds for the GPU whose context is current
     cache = timing_cache_file(parameters["platform"], parameters["build"])
     options = BuildOptions(
-        tf32=parameters["precision"] == "tf32",
+        tf32=allows_tf32(parameters["precision"]),
         batch=parameters["batch"],
         tokens=parameters["seq_len"] or 0,
         workspace_bytes=parameters["workspace_bytes"],
@@ -114,7 +115,9 @@ def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precis
     layers = session.layer_information()
     (path.parent / LAYERS_FILE).write_text(layers)
     found = with_outputs(
-        audit_engine(layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=precision == "tf32"),
+        audit_engine(
+            layers, precision, node_flops=graph["node_flops"], keep=graph["kept"], tf32=allows_tf32(precision)
+        ),
         graph["outputs"],
     )
     result.labels |= {"precision_realised": found.realised, "precision_facts": found.facts}

@@ -9,6 +9,7 @@ from pybench.case.factors.running import COLD
 from pybench.case.idle import is_replayed
 from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.heads import head_metrics
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS, OF_SLOW
 
@@ -31,7 +32,7 @@ def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     row, model, task = case.workload_row, case.model_row, task_of(case)
     is_loaded = case.workers is not None
-    is_fed = case.path != "none" or case.fed or is_loaded
+    is_fed = PATHS[case.path].reads_text or case.fed or is_loaded
     runtime = case.runtime_row
     is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
     compiles = runtime is not None and runtime.compile_is is not None

@@ -16,7 +16,7 @@ class TokenPath:
     measures: what the time of its iterations includes, in a phrase for plans' authors
     needs: what has to be installed; its row (`pybench.catalogue.packages`) says how
     reads_text: whether it reads a corpus; else its ids are random
-    encoder: `module:class` of a tokenizer in the process of the model; None: ids come from elsewhere
+    encoder: `module:class` of a tokenizer in the process of the model; None: they come ready, or are random
     """
 
     name: str

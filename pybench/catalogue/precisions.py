@@ -74,6 +74,17 @@ def floating_type(precision: str) -> str:
     return PRECISIONS[precision].floating
 
 
+def allows_tf32(precision: str) -> bool:
+    """Whether FP32 is multiplied in TF32: what the switches of torch, TensorRT and onnxruntime are set to."""
+    return "tf32" in PRECISIONS[precision].multiplies
+
+
+def is_single(precision: str) -> bool:
+    """Whether everything is stored in FP32, so that TF32 is what tells two of such precisions apart."""
+    row = PRECISIONS[precision]
+    return row.floating == "fp32" and row.quantised is None
+
+
 def missing_type(precision: str, capability: float) -> NumberType | None:
     """The first type of a precision that a GPU of this compute capability does not multiply in; None: it has all."""
     types = (NUMBER_TYPES[name] for name in PRECISIONS[precision].multiplies)

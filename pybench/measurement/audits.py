@@ -20,6 +20,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.precisions import allows_tf32, floating_type, is_single, quantised_type
 from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import Runtime
 from pybench.measurement.doubts import allowed_threads
@@ -82,7 +83,7 @@ def of_onnxruntime(session: Any, case: Case, given: Path) -> Audit:
             kept=left_higher(declared, case.precision),
             written=declared.facts["multiplying_nodes"],
         )
-    elif row.needs_gpu or (case.precision == "int8" and case.workload_row.timed):
+    elif row.needs_gpu or (_is_int8_with_fp32(case.precision) and case.workload_row.timed):
         found = _optimised(given, case, provider)
     else:  # an accuracy is of the graph's numbers: kernels that compute a pair of Q/DQ in FP32 change the time alone
         found = declared
@@ -129,7 +130,7 @@ def _of_one_engine(session: Any, case: Case, given: Path) -> Audit:
         layer_times_ms=session.layer_times_ms(),
         node_flops=graph["node_flops"],
         keep=graph["kept"],
-        tf32=precision == "tf32",
+        tf32=allows_tf32(precision),
     )
     return with_outputs(found, graph["outputs"])
 
@@ -159,6 +160,10 @@ def of_torch_tensorrt(session: Any, case: Case, given: Any) -> Audit:
     return audit_launched(session.kernels(), case.precision)
 
 
+def _is_int8_with_fp32(precision: str) -> bool:
+    return quantised_type(precision) == "int8" and floating_type(precision) == "fp32"
+
+
 def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, str]]) -> Audit:
     """An audit and what onnxruntime's CUDA provider says of TF32, where it is in the session."""
     told = options.get(CUDA, {}).get("use_tf32")
@@ -166,9 +171,9 @@ def with_tf32(found: Audit, precision: str, options: Mapping[str, Mapping[str, s
         return found
     facts = {**found.facts, "use_tf32": told}
     realised = found.realised
-    if precision in ("fp32", "tf32"):
+    if is_single(precision):
         realised += f", TF32 {'on' if told == '1' else 'off'}"
-    if told == ("1" if precision == "tf32" else "0"):
+    if told == ("1" if allows_tf32(precision) else "0"):
         return replace(found, realised=realised, facts=facts)
     reasons = (*found.reasons, Reason(Cause.TF32_SWITCHES_DIFFER))
     return replace(found, realised=realised, valid=False, reasons=reasons, facts=facts)
@@ -190,6 +195,6 @@ def _optimised(path: Path, case: Case, provider: str) -> Audit:
         onnxruntime.write_optimised(
             path, optimised, threads=allowed_threads(case), provider=provider, precision=case.precision
         )
-        if case.precision == "int8":
+        if _is_int8_with_fp32(case.precision):
             return audit_kernels(optimised)
         return audit_executed(path, optimised, case.precision)

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from pybench import preprocess
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.paths import PATHS
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measurement.doubts import allowed_threads
@@ -81,7 +82,7 @@ class Feed(ABC):
         case = request.case
         self.tokenizer = tokenizer_of(request)
         self.vocabulary = preprocess.vocabulary_size(self.tokenizer)
-        self.corpus = Corpus("none", (), 0, "") if case.path == "none" else corpus_of(request)
+        self.corpus = corpus_of(request) if PATHS[case.path].reads_text else Corpus("none", (), 0, "")
         self.hashed_batches = max(1, HASHED_IDS // (case.batch * case.seq_len))
 
     @abstractmethod

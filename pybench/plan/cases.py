@@ -16,6 +16,7 @@ from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import Workload
@@ -418,13 +419,9 @@ def _missing(
         found.append(("model", f"one of {_models_of(measured, catalogue)}"))
     if _text(settings, "runtime") is None and measured.runtime is None:
         found.append(("runtime", f"one of {', '.join(catalogue.runtimes)}"))
-    if measured.model == "optional" and model is None and _value(settings, "path") == "none":
-        found.append(
-            (
-                "path",
-                f"one of {', '.join(FACTORS['path'].choices[1:])}; without one and without a model nothing is done",
-            )
-        )
+    if measured.model == "optional" and model is None and not PATHS[str(_value(settings, "path"))].reads_text:
+        reading = ", ".join(name for name, path in PATHS.items() if path.reads_text)
+        found.append(("path", f"one of {reading}; without one and without a model nothing is done"))
     if measured.fits and _value(settings, "target_top1_percent") is None:
         found.append(("target_top1_percent", "as in `target_top1_percent: 95`"))
     row = catalogue.models.get(model or "")

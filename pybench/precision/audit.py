@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.precisions import PRECISIONS, floating_type, quantised_type
+from pybench.catalogue.precisions import PRECISIONS, allows_tf32, floating_type, quantised_type
 from pybench.catalogue.reasons import Reason
 from pybench.errors import InputError
 from pybench.onnx_file.graph import OnnxGraph, read_graph
@@ -207,7 +207,7 @@ def audit_parameters(dtypes: Iterable[str], precision: str, flags: Mapping[str, 
     contract = PRECISIONS[precision]
     expected = "float32" if contract.autocast else _TORCH_TYPES[contract.floating]
     found = sorted(set(dtypes))
-    word = "tf32" if precision == "tf32" else "ieee"
+    word = "tf32" if allows_tf32(precision) else "ieee"
     switches = {name: flags[name] for name in ("matmul_fp32_precision", "conv_fp32_precision")}
     codes = [] if found == [expected] else [Cause.PARAMETERS_DIFFER]
     if expected == "float32" and any(value != word for value in switches.values()):

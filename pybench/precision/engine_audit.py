@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.precisions import PRECISIONS, floating_type
+from pybench.catalogue.precisions import PRECISIONS, allows_tf32, floating_type
 from pybench.catalogue.reasons import Reason
 from pybench.kernels.engine_layers import FLOAT_TYPES, FLOATING, EngineLayer, launched_layer, read_layers
 from pybench.precision.audit import Audit
@@ -135,7 +135,7 @@ def _decided(layer: EngineLayer, tf32: bool | None) -> EngineLayer:
 
 
 def _claimed(precision: str) -> frozenset[str]:
-    if precision == "tf32":
+    if allows_tf32(precision):
         return FLOAT_TYPES
     return frozenset(PRECISIONS[precision].multiplies[:1])
 
@@ -172,13 +172,13 @@ def _product(layer: EngineLayer, known: frozenset[str] | None, keep: Collection[
 def _reasons(
     precision: str, products: Sequence[MultiplyingLayer], refused: Sequence[MultiplyingLayer], missing: Sequence[str]
 ) -> tuple[Reason, ...]:
-    types = {each.type for each in products}
-    told = [each for each in refused if each.type is not None and not (precision == "fp32" and each.type == FLOATING)]
+    types, claimed = {each.type for each in products}, _claimed(precision)
+    told = [each for each in refused if each.type is not None and not (claimed == {"fp32"} and each.type == FLOATING)]
     found = {
         Cause.NOT_IN_CLAIMED_TYPE: bool(told),
         Cause.TYPE_NOT_TOLD: len(told) < len(refused),
-        Cause.TF32_KERNELS: precision != "tf32" and "tf32" in types,
-        Cause.NO_TF32_KERNELS: precision == "tf32" and "tf32" not in types,
+        Cause.TF32_KERNELS: not allows_tf32(precision) and "tf32" in types,
+        Cause.NO_TF32_KERNELS: allows_tf32(precision) and "tf32" not in types,
         Cause.NODES_WITHOUT_LAYER: bool(missing),
     }
     return tuple(Reason(code) for code, holds in found.items() if holds)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from pybench.catalogue.code import named_code
-from pybench.catalogue.paths import PATHS
+from pybench.catalogue.paths import PATHS, TokenPath
 from pybench.errors import UsageError
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.packing import Batch, RaggedBatch, TokenisedDocument, pack, pack_ragged
@@ -50,15 +50,16 @@ def open_batches(
     for a bad tokenizer, and while iterating for a file that has changed since the corpus was resolved.
     """
     _check(batch, seq_len, threads, epochs)
-    if path == "go_rust":
-        from pybench.preprocess import go_rust
-
-        return go_rust.open_batches(tokenizer, corpus, batch, seq_len, threads, epochs=epochs, hash_ids=hash_ids)
-    if path == "none":
+    row = _row(path)
+    if not row.reads_text:
         from pybench.preprocess import synthetic
 
         return synthetic.SyntheticStream(vocabulary_size(tokenizer), (batch, seq_len), seed, hash_ids)
-    encoder = _open_encoder(path, tokenizer)
+    if row.encoder is None:
+        from pybench.preprocess import go_rust
+
+        return go_rust.open_batches(tokenizer, corpus, batch, seq_len, threads, epochs=epochs, hash_ids=hash_ids)
+    encoder = _open_encoder(row.encoder, tokenizer)
 
     def make(room: Callable[[], NDArray[Any]]) -> Iterator[Batch]:
         return pack(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id, room)
@@ -72,8 +73,11 @@ def open_ragged(
     """Ragged batches (see `packing`) of up to `batch` rows of up to `seq_len` ids; equal on every path that reads
     text. Close the generator to end it early. Raises as `open_batches` does."""
     _check(batch, seq_len, threads, epochs)
-    if path != "go_rust":
-        encoder = _open_encoder(path, tokenizer)
+    row = _row(path)
+    if not row.reads_text:
+        raise UsageError(f"path {path!r} reads no text", hint=f"the paths are {', '.join(PATHS)}")
+    if row.encoder is not None:
+        encoder = _open_encoder(row.encoder, tokenizer)
         yield from pack_ragged(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id)
         return
     from pybench.preprocess import go_rust
@@ -89,11 +93,14 @@ def _check(batch: int, seq_len: int, threads: int, epochs: int) -> None:
         raise UsageError(f"no batches of {batch} x {seq_len} ids, {threads} threads, {epochs} epochs")
 
 
-def _open_encoder(path: str, tokenizer: Path) -> Encoder:
-    row = PATHS.get(path)
-    if row is None or row.encoder is None:
+def _row(path: str) -> TokenPath:
+    if path not in PATHS:
         raise UsageError(f"no path {path!r}", hint=f"the paths are {', '.join(PATHS)}")
-    encoder: Encoder = named_code(row.encoder)(tokenizer)
+    return PATHS[path]
+
+
+def _open_encoder(name: str, tokenizer: Path) -> Encoder:
+    encoder: Encoder = named_code(name)(tokenizer)
     return encoder
 
 

@@ -23,7 +23,8 @@ from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.own_models import misfit_of
 from pybench.quick.target import Target
 
-PRECISIONS = ("fp32", "fp16", "bf16", "int8")
+BASELINE = "fp32"  # what the others are compared with
+PRECISIONS = (BASELINE, "fp16", "bf16", "int8")
 MIXED = {"int8": "int8+fp16"}  # what a runtime with both is better at: what is not rounded stays in FP16
 BATCHES = (1, 8)
 LARGER = 8  # times the batch that a file has fixed
@@ -129,6 +130,11 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
     batches = _batches(target, only, found, here)
     entries = tuple(_entries(found, here, batches, _seconds(target, look)))
     return Candidates(here, entries, tuple(dict.fromkeys(_shortened(left_out, found))), look)
+
+
+def is_baseline(case: Case) -> bool:
+    """Whether a case is what others are compared with: its precision costs no accuracy."""
+    return case.precision == BASELINE
 
 
 def _needs_gpu(case: Case) -> bool:

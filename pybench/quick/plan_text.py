@@ -12,11 +12,10 @@ from pathlib import Path
 from pybench.campaign import layout
 from pybench.catalogue.precisions import quantised_type
 from pybench.errors import UsageError
-from pybench.quick.candidates import GPU_ENERGY_WINDOW_S, CandidateEntry, Candidates
+from pybench.quick.candidates import BASELINE, GPU_ENERGY_WINDOW_S, CandidateEntry, Candidates
 from pybench.quick.target import Target
 
 _REPETITIONS = re.compile(r"^repetitions: \d+$", re.MULTILINE)
-BASELINE = "fp32"
 
 
 def plan_text(target: Target, candidates: Candidates, repetitions: int, name: str) -> str:

@@ -25,11 +25,11 @@ from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.machine import Machine
-from pybench.runner.campaign import Listener
+from pybench.quick.candidates import is_baseline
+from pybench.runner.call import Listener
 from pybench.runner.schedule import block_order
 
 METRIC = "latency_mean_ms"
-BASELINE = "fp32"
 MOST_BLOCKS = LOOKS[-1]
 MOST_FAILURES = 2  # runs of a case in one call, after which it is given up: one may be an accident
 
@@ -164,7 +164,7 @@ def _time_of(setup: RoundsSetup, case: Case, block: int) -> float | str:
     latest = setup.campaign.latest(case.id, block)
     if latest is None:
         return "another runner was at it"
-    why = _why_not(latest.read_run(), setup.as_it_is and case.precision == BASELINE)
+    why = _why_not(latest.read_run(), setup.as_it_is and is_baseline(case))
     return why or latest_value(latest.read_summary()["metrics"]) or "it has no time"
 
 

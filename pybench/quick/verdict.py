@@ -18,7 +18,8 @@ from pybench.campaign.layout import SUMMARY
 from pybench.campaign.recipe import in_making_order
 from pybench.case import Case
 from pybench.machine import Machine
-from pybench.quick.rounds import BASELINE, Rounds
+from pybench.quick.candidates import is_baseline
+from pybench.quick.rounds import Rounds
 
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured ones, never an estimate
 
@@ -147,7 +148,7 @@ def _why_no_look(rounds: Rounds) -> str:
 def _taken(ranking: Ranking, rows: Mapping[str, Row]) -> str:
     """The leader; FP32 where nothing is more than 5 % faster, for it costs no accuracy."""
     equal = [rival.case_id for rival in ranking.rivals if rival.standing == "equal"]
-    plain = [case_id for case_id in (ranking.leader, *equal) if rows[case_id].case.precision == BASELINE]
+    plain = [case_id for case_id in (ranking.leader, *equal) if is_baseline(rows[case_id].case)]
     return plain[0] if plain else ranking.leader
 
 
@@ -163,7 +164,7 @@ def _part(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str:
     if not ranking.rivals:
         return f"{at}, {called(taken)} is the only one that runs"
     margin = f"{100 * EQUIVALENCE_MARGIN:.0f} %"
-    is_plain_enough = taken.precision == BASELINE and ranking.rivals[0].standing == "equal"
+    is_plain_enough = is_baseline(taken) and ranking.rivals[0].standing == "equal"
     if taken.id != ranking.leader or is_plain_enough:
         return f"{at}, take {called(taken)}: nothing is more than {margin} faster"
     rival = _compared(ranking, rows, taken)
@@ -181,7 +182,7 @@ def _other(case: Case, taken: Case) -> str:
 
 def _compared(ranking: Ranking, rows: Mapping[str, Row], taken: Case) -> Rival:
     """What the leader is told against: FP32 in the same runtime, else the fastest FP32, else the next."""
-    plain = [rival for rival in ranking.rivals if rows[rival.case_id].case.precision == BASELINE]
+    plain = [rival for rival in ranking.rivals if is_baseline(rows[rival.case_id].case)]
     same = [rival for rival in plain if rows[rival.case_id].case.runtime == taken.runtime]
     return (same or plain or list(ranking.rivals))[0]
 

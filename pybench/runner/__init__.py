@@ -3,11 +3,15 @@
 
 `campaign` is the table of contents. The others:
 
+- `call`: what one call shares
+- `opening`: the directory, new or continued
 - `schedule`: the order
+- `standing`: what is done and what is left
 - `claims`: who may do a run, in which `batch_job`
 - `whole_blocks`: what a change of machine spoils
 - `prepare`: the artefacts
 - `sensors`: the profiles of the GPUs' power sensors
+- `attempt`: one run
 - `process`: one worker
 - `outcome`: what came of it
 - `memory_kills`: whether the kernel ended it for memory
@@ -16,18 +20,12 @@
 Spawns the worker, never imports it.
 """
 
-from pybench.runner.campaign import (
-    Options,
-    Tally,
-    make_artefacts,
-    open_for_running,
-    pending_runs,
-    run_campaign,
-    tally,
-    uncounted,
-)
+from pybench.runner.call import Options
+from pybench.runner.campaign import make_artefacts, run_campaign
+from pybench.runner.opening import open_for_running
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
+from pybench.runner.standing import Tally, pending_runs, tally, uncounted
 
 __all__ = [
     "Options",

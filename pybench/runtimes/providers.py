@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pybench import measure
-from pybench.catalogue.precisions import PRECISIONS
+from pybench.catalogue.precisions import PRECISIONS, allows_tf32
 from pybench.catalogue.refusals import refuse_provider
 from pybench.catalogue.runtimes import RUNTIMES, Backend, Runtime
 from pybench.runtimes.device import chosen
@@ -56,7 +56,7 @@ def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
         return [(CPU, {})]
     cuda = {
         "device_id": "0",
-        "use_tf32": "1" if precision == "tf32" else "0",
+        "use_tf32": "1" if allows_tf32(precision) else "0",
         "cudnn_conv_algo_search": "EXHAUSTIVE",
         # What tensor cores read, and slower without them; there is no such convolution in BF16.
         "prefer_nhwc": "1" if precision in ("tf32", "fp16") else "0",
@@ -68,7 +68,7 @@ def options_of(provider: str, precision: str, *, graph: bool) -> list[Options]:
 
 def set_tf32(precision: str) -> None:
     """TF32 for the libraries of this process, before they start: on for `tf32` alone."""
-    if precision == "tf32":
+    if allows_tf32(precision):
         os.environ.pop(TF32_OVERRIDE, None)
     else:
         os.environ[TF32_OVERRIDE] = "0"

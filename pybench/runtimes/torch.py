@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from pybench import measure
 from pybench.case import Case
+from pybench.catalogue.precisions import allows_tf32
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES, Runtime
 from pybench.errors import PybenchError
@@ -233,7 +234,7 @@ def set_up(
     kind = chosen(device, torch.cuda.is_available(), runtime.name)
     capability = float("{}.{}".format(*torch.cuda.get_device_capability())) if kind == "cuda" else None
     refuse_precision(runtime, None, precision, has_gpu=kind == "cuda", capability=capability, training=training)
-    allow_tf32(precision == "tf32")
+    allow_tf32(allows_tf32(precision))
     return kind
 
 

@@ -26,6 +26,7 @@ from torch import nn
 from pybench import measure
 from pybench.case import Case
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.precisions import allows_tf32
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.kernels.launches import KernelLaunches
@@ -88,7 +89,7 @@ def arguments_of(version: str, precision: str, folder: Path) -> dict[str, Any]:
     typing = {} if numbers >= TYPED_ALWAYS else {"use_explicit_typing": True}
     return {
         **typing,
-        "disable_tf32": precision != "tf32",
+        "disable_tf32": not allows_tf32(precision),
         "require_full_compilation": True,
         "min_block_size": 1,
         "optimization_level": 3,

@@ -8,6 +8,7 @@ be compared with. Outputs are not judged: `accuracy` does that.
 
 from __future__ import annotations
 
+from pybench.catalogue.paths import PATHS
 from pybench.measurement.feed import PERIOD, open_feed, record_fed
 from pybench.measurement.heads import record_heads
 from pybench.measurement.model import OpenedModel, conclude, open_model
@@ -19,7 +20,7 @@ from pybench.measurement.supply import supply, takes_text_ids, text_ids
 def run(request: RunRequest) -> Result:
     case = request.case
     row = case.model_row
-    if row is not None and row.takes_text and (case.path != "none" or case.fed):
+    if row is not None and row.takes_text and (PATHS[case.path].reads_text or case.fed):
         return _run_fed(request)
     ids = text_ids(request) if takes_text_ids(case) else None
     opened = open_model(request, vocabulary=0 if ids is None else ids.vocabulary)
@@ -48,9 +49,9 @@ def _run_fed(request: RunRequest) -> Result:
         result = record_fed(
             request, feed, iterate, amounts(opened, case.batch, case.seq_len), opened.session.device_uuid
         ).result
-        if case.path != "none":
+        if PATHS[case.path].reads_text:
             result.labels |= feed.labels(case)
-    result.labels["inputs"] = "synthetic ids" if case.path == "none" else "tokenized text"
+    result.labels["inputs"] = "tokenized text" if PATHS[case.path].reads_text else "synthetic ids"
     result = conclude(result, opened, case)
     result.labels["iteration"] = f"one forward pass, {PERIOD}"  # not the session's own, which fetches nothing
     return result

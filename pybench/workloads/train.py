@@ -36,6 +36,7 @@ from pybench.case.yields import is_scaled
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.models import ModelKind
+from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_training
@@ -132,11 +133,11 @@ def _train_on_tokens(request: RunRequest, kind: str) -> tuple[Trainer, Result]:
         trainer = Trainer(request, kind, max(feed.vocabulary, 0 if row is None else row.outputs))
         trainer.make_ready()
         feed.bring_to(kind)
-        if case.path == "none" and not case.fed:
+        if not PATHS[case.path].reads_text and not case.fed:
             return trainer, _record_resident(request, trainer, (feed.next(),), amounts)
         result = record_fed(request, feed, ahead(feed, trainer.launch), amounts, trainer.device_uuid).result
         result.labels["iteration"] = f"one optimiser step, {PERIOD}"
-        if case.path != "none":
+        if PATHS[case.path].reads_text:
             result.labels |= feed.labels(case)
         return trainer, result
 

@@ -197,7 +197,7 @@ def test_a_crash_is_told_with_its_log_and_repeated_by_the_same_command(
         return WorkerEnd(1, None, report, None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", 1.0, None)
 
     with monkeypatch.context() as broken:
-        broken.setattr("pybench.runner.campaign.run_worker", crash)
+        broken.setattr("pybench.runner.attempt.run_worker", crash)
         assert main(["quick", str(path), *words, *ONLY]) == 2
     said = capsys.readouterr().err
     assert "error: model.onnx cannot be measured here: crashed: No module named 'pybench.gone'" in said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where code compares a workload, runtime, model or provider with a literal, or has a table of such names.
+"""Where code compares a workload, runtime, model, provider, precision or path with a literal, or has a table of them.
 
 A comparison is `==`, `in`, a `case` of `match`, or `startswith` and its kin. Its other side tells by a word what it is
 of: `case.runtime`, `x["runtime"]`, `x.get("runtime")`, `getattr(x, "runtime")`, `runtime_name`, `runtime.name`. A name
@@ -19,11 +19,20 @@ from pathlib import Path
 from textwrap import shorten
 
 from pybench.catalogue.models import MODELS
+from pybench.catalogue.paths import PATHS
+from pybench.catalogue.precisions import NUMBER_TYPES, PRECISIONS
 from pybench.catalogue.runtimes import PROVIDERS, RUNTIMES
 from pybench.catalogue.workloads import WORKLOADS
 
 PACKAGE = Path(__file__).parents[2] / "pybench"
-KINDS = {"workload": set(WORKLOADS), "runtime": set(RUNTIMES), "model": set(MODELS), "provider": set(PROVIDERS)}
+KINDS = {
+    "workload": set(WORKLOADS),
+    "runtime": set(RUNTIMES),
+    "model": set(MODELS),
+    "provider": set(PROVIDERS),
+    "precision": set(PRECISIONS),
+    "path": set(PATHS),
+}
 # Words for something else, too: they count only beside a word for the kind.
 ALSO = {
     "accuracy": "a validity",
@@ -31,7 +40,15 @@ ALSO = {
     "stack": "an operator",
     "cpu": "a device",
     "cuda": "a device",
+    "none": "nothing",
+    "python": "a package",
+    "hf": "a library of models",
+    "rust": "a package",
+    "go_rust": "a package",
+    "int4": "a type of numbers",
+    **dict.fromkeys(NUMBER_TYPES, "a type of numbers"),
 }
+TYPES = {name for name, meaning in ALSO.items() if meaning == "a type of numbers"}  # a table of them is of types
 UNMISTAKABLE = set().union(*KINDS.values()) - set(ALSO)
 
 _TABLES_OF_ROWS = ("WORKLOADS", "RUNTIMES", "MODELS")
@@ -120,6 +137,8 @@ def _words(node: ast.expr) -> set[str]:
             return set(name.lower().split("_"))
         case ast.Subscript(value=value, slice=key):
             return _words(key) if isinstance(key, ast.Constant) else _words(value)
+        case ast.Call(func=ast.Name(id=name)) if name.endswith("_type"):  # `floating_type(precision)`: no precision
+            return set(name.split("_"))
         case ast.Call(func=ast.Attribute(value=value), args=args):  # `case.runtime.lower()`, `x.get("runtime")`
             return _words(value).union(*map(_words, args))
         case ast.Call(args=args) | ast.Tuple(elts=args):  # `str(case.runtime)`, `getattr(case, "runtime")`
@@ -196,7 +215,7 @@ def _texts(node: ast.AST, constants: Texts) -> set[str]:
 def tables(tree: ast.Module, constants: Texts) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         entries = _entries(node)
-        if any(len(entries & names) > 1 for names in KINDS.values()):
+        if any(len(entries & (names - TYPES)) > 1 for names in KINDS.values()):
             yield node
 
 

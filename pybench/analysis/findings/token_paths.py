@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.paths import PATHS
 from pybench.dataset import Dataset
 
 # What decides which ids a case reads; `path`, `model`, `runtime`, `precision` and `threads` must not.
@@ -64,7 +65,7 @@ def check_token_paths(dataset: Dataset) -> tuple[TokenFinding, ...]:
     """One finding for every group of cases with at least two paths."""
     groups: dict[tuple[Any, ...], list[Case]] = {}
     for case in dataset.plan.cases:
-        if case.path != "none":
+        if PATHS[case.path].reads_text:
             files = tuple(source for source in case.sources if source[0] in ("tokenizer", "corpus"))
             groups.setdefault((*(getattr(case, name) for name in _DECIDES), files), []).append(case)
     return tuple(_check_group(cases, dataset) for cases in groups.values() if len({case.path for case in cases}) > 1)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign's directory: created for a plan, or continued with one that may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pybench.campaign import storage
+from pybench.campaign.directory import CampaignDirectory, not_a_campaign
+from pybench.campaign.resolved_plan import parse_resolved_plan, read_resolved_plan
+from pybench.case import Case
+from pybench.catalogue.plugins import Plugin, refuse_change
+from pybench.errors import UsageError
+
+
+def open_for_running(
+    campaign: CampaignDirectory, content: Mapping[str, Any], plan_text: str
+) -> tuple[list[Case], list[Case]]:
+    """Creates the directory or continues it with a plan that may have changed.
+
+    Returns the cases that the plan adds and those it orphans (their runs stay and no longer count). Raises UsageError
+    where the directory is of a plan with another name. So it does where a package that adds rows has changed since the
+    campaign began: its runs are others of the same cases.
+    """
+    plan = parse_resolved_plan(content)
+    storage.make_folder(campaign.path, exist_ok=True)
+    # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
+    holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
+    known = read_resolved_plan(campaign) if campaign.plan_resolved.exists() else None
+    if holds_files and known is None:
+        raise not_a_campaign(campaign)
+    if known is not None and known.name != plan.name:
+        raise UsageError(
+            f"{campaign.path} is the campaign `{known.name}`, and this plan is `{plan.name}`",
+            hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
+        )
+    former = known.cases if known else None
+    refuse_change(_plugins(former or ()), _plugins(plan.cases))
+    storage.write_json(campaign.plan_resolved, content)
+    storage.write_text(campaign.plan, plan_text)
+    storage.make_folder(campaign.artefacts, exist_ok=True)
+    if former is None:
+        return [], []
+    old, new = {case.id for case in former}, {case.id for case in plan.cases}
+    return [case for case in plan.cases if case.id not in old], [case for case in former if case.id not in new]
+
+
+def _plugins(cases: Iterable[Case]) -> list[Plugin]:
+    return list(dict.fromkeys(plugin for case in cases for plugin in case.plugins()))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the runs of a campaign stand: what is done, what is still to do, and what has to be repeated.
+
+All of it is read from the directory each time it is asked for; nothing is remembered elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pybench.campaign import layout
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.case import Case
+from pybench.runner.call import Options
+from pybench.runner.schedule import PlannedRun, planned_runs
+
+AGAIN = frozenset({"killed", "interrupted"})  # not the case's fault: running again does these without being asked
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the selected part of a campaign looks like after running.
+
+    outcomes: outcome -> runs
+    uncovered: runs without an outcome that covers their cell
+    invalid: part of a run that is required and not true -> runs
+    interrupted: whether the user or a signal stopped it
+    checkpointed: whether SIGUSR1 stopped it, as batch jobs do
+    too_many_failures: whether it ended itself for its failures
+    busy: runs that another runner has claimed and not done yet
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    uncovered: int = 0
+    invalid: Counter[str] = field(default_factory=Counter)
+    interrupted: bool = False
+    checkpointed: bool = False
+    too_many_failures: bool = False
+    busy: int = 0
+
+    @property
+    def is_success(self) -> bool:
+        return self.uncovered == 0 and self.outcomes["ok"] > 0 and not self.invalid
+
+    def add(self, other: Tally) -> None:
+        """Counts the runs of another part of the campaign, too."""
+        self.outcomes += other.outcomes
+        self.uncovered += other.uncovered
+        self.invalid += other.invalid
+
+    @property
+    def left(self) -> int:
+        return sum(self.outcomes[name] for name in ("missing", *AGAIN))
+
+
+def pending_runs(campaign: CampaignDirectory, plan: ResolvedPlan, options: Options) -> list[PlannedRun]:
+    """What `run_campaign` would do with these options, in its order."""
+    planned = planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard)
+    return [run for run in planned if is_selected(run, options) and is_wanted(campaign, run, options)]
+
+
+def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[PlannedRun]) -> Tally:
+    """Reads how each planned run stands."""
+    result = Tally()
+    for run in planned:
+        latest = campaign.latest(run.case.id, run.block)
+        record = latest.read_run() if latest else None
+        result.outcomes[record["outcome"] if record else "missing"] += 1
+        if record is None or record["outcome"] not in layout.COVERING:
+            result.uncovered += 1
+        elif record["outcome"] == "ok":
+            applicable = [name for name in plan.require if _applies(name, run.case)]
+            result.invalid.update(name for name in applicable if record["valid"][name]["value"] is not True)
+    return result
+
+
+def uncounted(campaign: CampaignDirectory, plan: ResolvedPlan) -> int:
+    """How many runs of the plan's cases lie in blocks that the plan does not have: it had more repetitions before."""
+    blocks = {case.id: plan.repetitions.of(case) for case in plan.cases}
+    return sum(attempt.block > blocks.get(attempt.case_id, attempt.block) for attempt in campaign.runs())
+
+
+def is_selected(run: PlannedRun, options: Options) -> bool:
+    return options.selected is None or run.case.id in options.selected
+
+
+def is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) -> bool:
+    """Whether a run is still to be done: missing, or ended in a way that this call repeats."""
+    latest = campaign.latest(run.case.id, run.block)
+    if latest is None or run.case.id in options.rerun:
+        return True
+    outcome = latest.read_run()["outcome"]
+    return outcome in AGAIN or (options.retry_failed and outcome not in layout.COVERING)
+
+
+def outcomes_of(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:
+    found = [campaign.latest(run.case.id, run.block) for run in planned]
+    return Counter(latest.read_run()["outcome"] for latest in found if latest)
+
+
+def _applies(validity: str, case: Case) -> bool:
+    """Whether a required validity has a meaning for a case: accuracy is asked of accuracy runs only, and so on."""
+    if validity == "accuracy":
+        return case.workload_row.judges is not None
+    if validity == "precision":
+        return case.model is not None
+    return case.workload_row.timed
