@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "pybench"
-EVERYBODY_MAY = {"pybench", "errors", "catalogue"}  # the version, the error tree, the rows
+EVERYBODY_MAY = {"pybench", "errors", "catalogue", "words"}  # the version, the error tree, the rows, the words
 GENERATED = {"_native", "_native_build"}
 
 

@@ -31,7 +31,19 @@ from pybench.errors import UsageError
 RECORD = ".reported.json"
 SCHEMA_VERSION = 1
 _NO_INPUTS = frozenset({REPORT, CLUSTER})
-_PACKAGES = ("fonttools", "jinja2", "markupsafe", "matplotlib", "numpy", "polars", "scipy")
+# Those whose numbers, drawing or markup are in a report; none is imported here.
+REPORTED_WITH = (
+    "contourpy",
+    "fonttools",
+    "jinja2",
+    "kiwisolver",
+    "markupsafe",
+    "matplotlib",
+    "numpy",
+    "pillow",
+    "polars",
+    "scipy",
+)
 
 
 class ReportRecord:
@@ -106,7 +118,7 @@ def _program() -> str:
     """The bytes of pybench's modules, the versions of what they draw and compute with, and Python's own."""
     package = Path(__file__).parents[1]
     found = [storage.sha256_of(path) for path in sorted(package.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
-    for name in _PACKAGES:
+    for name in REPORTED_WITH:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found.append(f"{name} {metadata.version(name)}")
     return "\n".join([*found, sys.version])

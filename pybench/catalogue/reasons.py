@@ -386,7 +386,7 @@ def invalidate(reasons: Iterable[Reason]) -> bool:
 def _patterns() -> Iterator[tuple[ReasonRow, re.Pattern[str]]]:
     """Codes with names, those with the most fixed letters first; each with what its text looks like."""
     known = {"<package>": "|".join(PACKAGES), "<type>": "|".join(NUMBER_TYPES)}
-    rows = [row for row in Cause if WORD.search(row) and not WORD.fullmatch(row)]
+    rows = [row for row in (*ReasonCode, *Cause) if WORD.search(row) and not WORD.fullmatch(row)]
     for row in sorted(rows, key=lambda row: -len(WORD.sub("", row))):
         yield row, re.compile(WORD.sub(lambda word: f"({known.get(word[0], '.+')})", row))
 

@@ -10,8 +10,9 @@ from typing import Any
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.layout import RUNS
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.cli.show import counted, say
+from pybench.cli.show import say
 from pybench.errors import ClusterError
+from pybench.words import counted
 
 
 def close_ended_quietly(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:

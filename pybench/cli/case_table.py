@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from pybench.case import Case, Repetitions
 from pybench.case.factors import FACTORS, factor_names
-from pybench.cli.show import SHORT_ID, counted
+from pybench.cli.show import SHORT_ID
+from pybench.words import counted
 
 NOT_APPLICABLE = "-"
 

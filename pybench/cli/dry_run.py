@@ -14,9 +14,10 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
-from pybench.cli.show import counted, duration_text
+from pybench.cli.show import duration_text
 from pybench.errors import UnsupportedError
 from pybench.machine import CampaignEstimate, Machine, count_multiply_adds
+from pybench.words import counted
 
 
 @dataclass(frozen=True, slots=True)

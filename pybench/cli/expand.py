@@ -10,8 +10,9 @@ from pybench.case import Case, case_to_json, catalogue_of, service_levels
 from pybench.case.factors import factors_of
 from pybench.cli.case_table import extent, print_cases
 from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
-from pybench.cli.show import counted, print_json, say
+from pybench.cli.show import print_json, say
 from pybench.errors import UsageError
+from pybench.words import counted
 
 
 def expand(

@@ -14,12 +14,13 @@ from pybench import machine
 from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import opening
 from pybench.cli.options import JsonOption
-from pybench.cli.show import counted, print_json
+from pybench.cli.show import print_json
 from pybench.errors import PybenchError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
 from pybench.onnx_file.inputs import FreeDimensions, Misfit, fed_shapes, fixed_batch, parse_sizes
+from pybench.words import counted
 
 MOST_OPERATORS = 12  # that the text lists; --json has all
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))

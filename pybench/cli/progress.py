@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from pybench.campaign.recipe import Recipe
-from pybench.cli.show import counted, counts_text, duration_text
+from pybench.cli.show import counts_text, duration_text
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
+from pybench.words import counted
 
 
 class Progress:

@@ -41,6 +41,7 @@ def project(
         raise UsageError(f"{paths[-1]} is a folder, not a scenario", hint="pybench project DIR SCENARIO")
     if figure is not None and figure.suffix not in (".svg", ".pdf"):
         raise UsageError(f"{figure} is neither .svg nor .pdf", hint="pybench project SCENARIO --figure query.svg")
+    from pybench.case import catalogue_of
     from pybench.dataset import load
     from pybench.projection import read_scenario, resolve, simulate
     from pybench.report.sections.projections.tables import projection_tables
@@ -53,7 +54,8 @@ def project(
     if as_json:
         print_json(projection.as_json())
     else:
-        print_tables(projection_tables(projection))
+        catalogue = catalogue_of(() if dataset is None else dataset.cases.values())
+        print_tables(projection_tables(projection, catalogue))
 
 
 def _draw(projection: Projection, target: Path) -> None:

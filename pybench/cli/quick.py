@@ -20,7 +20,7 @@ from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan
 from pybench.cli.inspect import ShapeOption, sizes_of
 from pybench.cli.options import JsonOption
 from pybench.cli.progress import Progress
-from pybench.cli.show import counted, print_json, say
+from pybench.cli.show import print_json, say
 from pybench.errors import EXIT_INTERRUPTED, InputError
 from pybench.machine import Machine
 from pybench.quick.candidates import Candidates, Restriction, find_candidates
@@ -36,6 +36,7 @@ from pybench.quick.plan_text import (
 from pybench.quick.target import Target, find_target
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
+from pybench.words import counted
 
 if TYPE_CHECKING:  # they compute, so they are imported when they are called
     from pybench.quick.rounds import Rounds, RoundsSetup

@@ -31,11 +31,12 @@ from pybench.cli.options import (
     TimeoutOption,
 )
 from pybench.cli.progress import Progress
-from pybench.cli.show import counted, counts_text, print_json
+from pybench.cli.show import counts_text, print_json
 from pybench.cli.source import open_source, read_source, selected_cases
 from pybench.cli.tally import name_uncounted, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.machine import Machine
+from pybench.words import counted
 
 _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="Stop after N failed runs.")]
 

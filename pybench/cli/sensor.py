@@ -9,23 +9,15 @@ from typing import Annotated, Any, Optional
 import typer
 
 from pybench.catalogue.reasons import reason_from_text
+from pybench.catalogue.sensors import ENERGY_METHODS, FEWEST_LOADS, FUSED, SHORT_LOADS
 from pybench.cli.groups import WholeSummaries
 from pybench.cli.options import JsonOption
 from pybench.cli.sensor_table import describe_profile
 from pybench.cli.show import print_json, say
 from pybench.errors import InputError, PybenchError, UnsupportedError, UsageError
 from pybench.machine import profiles
-from pybench.machine.sensor import SHORT_LOADS, Board, chosen_boards, integrate_trace, measure_profile
+from pybench.machine.sensor import Board, chosen_boards, integrate_trace, measure_profile
 
-METHODS = (
-    "fused",
-    "samples-trapezoid",
-    "instant-trapezoid",
-    "average-trapezoid",
-    "counter-difference",
-    "counter-interpolated",
-)
-FEWEST_LOADS = 6
 Device = Annotated[Optional[str], typer.Option(metavar="UUID|INDEX", help="GPU, by UUID or NVML index [default: all].")]
 
 
@@ -140,15 +132,15 @@ def list_profiles(as_json: JsonOption = False) -> None:
 def integrate(
     trace: Annotated[Path, typer.Argument(help="A folder with samples.csv, counter.csv, polled.csv, clocks.csv.")],
     windows: Annotated[Path, typer.Option(help="A CSV file with start_us and end_us, on the trace's clock.")],
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = METHODS[0],
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(ENERGY_METHODS)}.")] = FUSED,
     profile: Annotated[
         Path | None, typer.Option(help="A sensor profile [default: estimate the sensor from the trace].")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute energy and uncertainty of every window of a recorded trace, without a GPU."""
-    if method not in METHODS:
-        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    if method not in ENERGY_METHODS:
+        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(ENERGY_METHODS)}")
     answer = integrate_trace(trace, windows, method, profile)
     if as_json:
         print_json(answer)

@@ -7,7 +7,8 @@ from pybench.campaign.directory import open_campaign
 from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli.batch_jobs import name_of
 from pybench.cli.options import DirectoryArgument, JsonOption
-from pybench.cli.show import counted, print_json
+from pybench.cli.show import print_json
+from pybench.words import counted
 
 
 def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:

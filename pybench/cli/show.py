@@ -38,11 +38,6 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 case`, `2 cases`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def counts_text(outcomes: Mapping[str, int]) -> str:
     """`38 ok, 2 oom, 1 missing`, in the order of `OUTCOMES`."""
     names = [*OUTCOMES, "missing"]

@@ -8,8 +8,9 @@ from pybench.campaign.directory import open_campaign
 from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
-from pybench.cli.show import counted, counts_text, print_json
+from pybench.cli.show import counts_text, print_json
 from pybench.cli.tally import name_uncounted, tally_json
+from pybench.words import counted
 
 
 def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:

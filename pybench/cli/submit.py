@@ -25,9 +25,10 @@ from pybench.cli.options import (
     SetOption,
     TimeoutOption,
 )
-from pybench.cli.show import counted, print_json, say
+from pybench.cli.show import print_json, say
 from pybench.cli.source import Source, open_source, read_source, selected_cases
 from pybench.errors import UsageError
+from pybench.words import counted
 
 if TYPE_CHECKING:
     from pybench.cluster.script import SubmissionWork

@@ -8,7 +8,8 @@ from typing import Any
 
 from pybench import runner
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.cli.show import counted, say
+from pybench.cli.show import say
+from pybench.words import counted
 
 
 def tally_json(result: runner.Tally) -> Mapping[str, Any]:

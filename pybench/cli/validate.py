@@ -8,8 +8,9 @@ from typing import Any
 from pybench.case.service_levels import bounds_of
 from pybench.cli.case_table import extent, varying
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
-from pybench.cli.show import SHORT_ID, counted, print_json
+from pybench.cli.show import SHORT_ID, print_json
 from pybench.errors import PlanError
+from pybench.words import counted
 
 
 def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOption = False) -> None:

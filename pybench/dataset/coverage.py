@@ -16,6 +16,7 @@ from typing import Any
 from pybench.campaign.layout import COVERING, OUTCOMES
 from pybench.case import Case
 from pybench.dataset import Dataset
+from pybench.words import counted
 
 MISSING = "missing"
 UNFINISHED = "unfinished"  # has a folder, but no attempt of it is complete: a killed runner, or one still at work
@@ -73,7 +74,7 @@ class Coverage:
     def finished_text(self) -> str:
         """`16 runs and 3 artefacts`."""
         runs = self.finished - self.artefacts
-        texts = [_counted(runs, "run"), *([_counted(self.artefacts, "artefact")] if self.artefacts else [])]
+        texts = [counted(runs, "run"), *([counted(self.artefacts, "artefact")] if self.artefacts else [])]
         return " and ".join(texts)
 
     @property
@@ -146,7 +147,3 @@ def _measure_case(case: Case, runs: Mapping[int, tuple[str, str | None]], datase
         else:
             states[UNFINISHED if (case.id, block) in dataset.unfinished else MISSING] += 1
     return CaseCoverage(case, planned, {state: states[state] for state in STATES if states[state]}, dict(reasons))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -16,10 +16,10 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import read_json
+from pybench.catalogue.sensors import PROFILE_VERSION
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
-SCHEMA_VERSION = 1  # of a profile, as pybench.measure.energy.profile has it
 
 Profile = Mapping[str, Any]
 
@@ -82,8 +82,8 @@ def read(path: Path) -> Profile:
         profile = read_json(path)
     except CorruptError as error:
         raise InputError(error.message, hint=_AGAIN) from error
-    if profile.get("schema_version") != SCHEMA_VERSION or "sample_delay_s" not in profile:
-        raise InputError(f"{path}: not a sensor profile of schema version {SCHEMA_VERSION}", hint=_AGAIN)
+    if profile.get("schema_version") != PROFILE_VERSION or "sample_delay_s" not in profile:
+        raise InputError(f"{path}: not a sensor profile of schema version {PROFILE_VERSION}", hint=_AGAIN)
     return profile
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.sensors import SHORT_LOADS
 from pybench.errors import UnsupportedError, UsageError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.machine.asking import ask_worker
@@ -20,8 +21,6 @@ from pybench.machine.profiles import Profile
 
 ANSWER_TIMEOUT_S = 600.0  # a day's trace integrates in seconds; reading it as text takes longer
 MEASURING_TIMEOUT_S = 600.0  # it takes about a minute; a busy GPU and a slow driver may stretch that
-
-SHORT_LOADS = 30  # as pybench.measure.sensor.procedure has it
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.catalogue.sensors import FUSED
 from pybench.errors import UsageError
 from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.energy.cpu import METRIC as CPU_METRIC
@@ -23,7 +24,7 @@ from pybench.measure.energy.cpu_estimate import BusyTime, estimate_interval, rea
 from pybench.measure.energy.difference import energies_less
 from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
-from pybench.measure.energy.integration import FUSED, SCOPE
+from pybench.measure.energy.integration import SCOPE
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
 from pybench.measure.energy.rails import METRIC as MODULE_METRIC
 from pybench.measure.energy.rails import PowerRails

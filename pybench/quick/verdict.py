@@ -20,6 +20,7 @@ from pybench.case import Case
 from pybench.machine import Machine
 from pybench.quick.candidates import is_baseline
 from pybench.quick.rounds import Rounds
+from pybench.words import counted
 
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured ones, never an estimate
 
@@ -158,7 +159,7 @@ def _part(batch: int, ranking: Ranking, rows: Mapping[str, Row]) -> str:
     if open_rivals:
         rival = open_rivals[0]
         pair = f"{called(rows[ranking.leader].case)} and {called(rows[rival.case_id].case)}"
-        blocks = "1 block" if ranking.blocks == 1 else f"{ranking.blocks} blocks"
+        blocks = counted(ranking.blocks, "block")
         return f"not decided {at}: {pair} cannot be told apart in {blocks} ({_ratio(rival)})"
     taken = rows[_taken(ranking, rows)].case
     if not ranking.rivals:

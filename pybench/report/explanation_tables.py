@@ -14,6 +14,7 @@ from pybench.kernels.profile import Kernel, total_ms
 from pybench.report.explanation import WORK_WORDS
 from pybench.report.numbers import DASH, format_fixed
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.words import counted
 
 NOT_ASSIGNED = "not assigned"
 _CODES = NARROW | {"uint8"}
@@ -118,13 +119,9 @@ def _row(row: KernelRow, decimals: int | None) -> tuple[Cell, ...]:
 def _summed(
     name: str, kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]], decimals: int | None
 ) -> tuple[Cell, ...]:
-    texts = [text for side in kernels for text in (_counted(len(side)), None)]
+    texts = [text for side in kernels for text in (counted(len(side), "kernel"), None)]
     times = (total_ms(kernels[0]), total_ms(kernels[1]))
     return (text_cell(name), *_time_cells(times, decimals), *map(text_cell, texts))
-
-
-def _counted(number: int) -> str:
-    return f"{number} kernel" if number == 1 else f"{number} kernels"
 
 
 def kernels_text(kernels: Sequence[Kernel]) -> str:

@@ -12,6 +12,7 @@ from pybench.case.pairing import Pair
 from pybench.case.references import Reference
 from pybench.catalogue.metrics import Metric
 from pybench.report.numbers import DisplayUnit, format_plain
+from pybench.words import counted
 
 
 def metric_title(metric: Metric, unit: DisplayUnit) -> str:
@@ -125,5 +126,5 @@ def left_out_notes(count: int) -> list[str]:
     """That so many rows of a table are left out, because their cases did not run."""
     if not count:
         return []
-    rows = "1 row with a case" if count == 1 else f"{count} rows with a case"
+    rows = f"{counted(count, 'row')} with a case"
     return [f"Left out: {rows} that did not run. The table of coverage has every case."]

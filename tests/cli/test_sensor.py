@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from pybench.catalogue.reasons import Reason, ReasonCode
-from pybench.cli import main, sensor
+from pybench.cli import main
 from pybench.cli.sensor_table import describe_profile
 from pybench.machine import profiles
 from pybench.measure import ASSUMED
-from pybench.measure.sensor import procedure as sensor_procedure
 from tests.measure.replay import UUID, build_replay_library
 from tests.measure.replayed_board import SHORT_LOADS, install, write_board
 from tests.measure.synthetic_sensor import Sensor
@@ -87,10 +86,6 @@ def test_a_stored_profile_of_another_machines_board_can_be_shown(capsys: pytest.
         "from 60 steps of power; ± is the standard uncertainty",
         "! throttled: software power cap while it was measured",
     ]
-
-
-def test_the_command_line_and_the_procedure_agree_on_the_loads() -> None:
-    assert (sensor.FEWEST_LOADS, sensor.SHORT_LOADS) == (sensor_procedure.FEWEST_LOADS, sensor_procedure.SHORT_LOADS)
 
 
 def test_every_number_of_a_profile_is_in_the_table() -> None:

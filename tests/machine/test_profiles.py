@@ -11,7 +11,6 @@ import pytest
 from pybench.errors import InputError
 from pybench.machine import profiles
 from pybench.measure import ASSUMED
-from pybench.measure.energy import profile as sensor_profile
 
 MEASURED = replace(ASSUMED, uuid="GPU-1", driver="580.1", name="A board", origin="measured", steps=60).as_json()
 
@@ -72,7 +71,3 @@ def test_the_folder_is_the_variables_or_the_users_data_folder(monkeypatch: pytes
 
 def test_names_of_files_hold_no_separator(store: Path) -> None:
     assert profiles.file_of("../../GPU", "58/0").parent == store
-
-
-def test_the_store_and_the_measuring_half_agree_on_the_schema() -> None:
-    assert profiles.SCHEMA_VERSION == sensor_profile.SCHEMA_VERSION

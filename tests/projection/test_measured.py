@@ -18,8 +18,9 @@ from pybench.dataset import Dataset, load
 from pybench.errors import ScenarioError, UsageError
 from pybench.measure.quantity import Quantity
 from pybench.plan import load_plan
-from pybench.projection import read_scenario, resolve
+from pybench.projection import read_scenario, resolve, simulate
 from pybench.projection.distributions import Distribution
+from pybench.report import write_report
 from tests.projection.test_scenario import SCENARIO, written
 from tests.support.campaigns import CampaignBuilder
 
@@ -155,6 +156,21 @@ def test_joules_of_a_package_are_of_a_part_as_well(tmp_path: Path) -> None:
     text = text.replace('{uniform: [1, 3], source: "a paper, table 2"', other)
     with pytest.raises(UsageError, match=r"input_token_j is of the GPUs, and energy.output_token_j is of the CPU"):
         resolve(read_scenario(written(tmp_path, text)), load(builder.path))
+
+
+def test_the_table_tells_the_part_of_a_metric_of_a_package(tmp_path: Path) -> None:
+    own = replace(METRICS["cpu_energy_per_token_j"], name="acme_per_token_j")
+    row = replace(WORKLOADS["infer"], yields=(*WORKLOADS["infer"].yields, own.name))
+    case = replace(decoder(), catalogue=BUILT_IN.with_rows([own, row]))
+    builder = CampaignBuilder(tmp_path / "campaign", [case], repetitions=1)
+    builder.run(case, 1, {own.name: 3.0})
+    dataset = load(builder.path)
+    measured = f"{{measured: {{case: {case.id}, metric: {own.name}}}"
+    text = SCENARIO.replace('{uniform: [1, 3], source: "a paper, table 2"', measured)
+    scenario = read_scenario(written(tmp_path, text))
+    write_report(dataset, tmp_path / "page", projection=simulate(scenario, resolve(scenario, dataset)))
+    table = (tmp_path / "page/tables/projection-inputs.csv").read_text()
+    assert f"measured: acme_per_token_j of {case.id}, joules of the CPU" in table
 
 
 def test_the_ready_scenario_asks_for_what_its_plan_measures(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from pybench.catalogue.reasons import Reason, ReasonCode
-from pybench.measure.energy.integration import BOARD_GAIN, FUSED, SCOPE, WindowEnergies, integrate
-from pybench.measure.energy.plain_methods import PLAIN_METHODS
+from pybench.catalogue.sensors import FUSED, PLAIN_METHODS
+from pybench.measure.energy.integration import BOARD_GAIN, SCOPE, WindowEnergies, integrate
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import Trace
 from pybench.measure.quantity import Quantity

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
+from pybench.catalogue.sensors import ENERGY_METHODS, FUSED
 from pybench.errors import UsageError
 from pybench.measure.energy.counter_steps import CounterSteps, find_steps
 from pybench.measure.energy.plain_methods import (
-    PLAIN_METHODS,
     TRAPEZOIDS,
     WANTED_RELATIVE,
     counter_difference,
@@ -37,8 +37,6 @@ from pybench.measure.energy.plain_methods import (
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import CounterChannel, Numbers, SampleChannel, Times, Trace, seconds_since
 
-FUSED = "fused"
-METHODS = (FUSED, *PLAIN_METHODS)
 SCOPE = "board"
 
 BOARD_GAIN = 0.05  # 1: bound of a board's gain error, Yang et al.; rectangular, so u = 5 % / sqrt(3)
@@ -84,8 +82,8 @@ def integrate(
     Raises UsageError for an unknown method or a window that ends before it begins.
     """
     begin_ns, end_ns = np.asarray(begin_ns, np.int64), np.asarray(end_ns, np.int64)
-    if method not in METHODS:
-        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(METHODS)}")
+    if method not in ENERGY_METHODS:
+        raise UsageError(f"no method {method!r}", hint=f"choose one of {', '.join(ENERGY_METHODS)}")
     empty = np.flatnonzero(end_ns <= begin_ns)
     if len(empty):
         raise UsageError(f"window {empty[0] + 1} ends before it begins, or has no length")

@@ -28,7 +28,6 @@ ASSUMED_TICK_S = 0.1  # s: H200 (median of two recordings 0.100), as Zeus report
 FEWEST_STEPS = 5  # steps of the counter from which its tick is measured instead of assumed
 
 TRAPEZOIDS = ("samples-trapezoid", "instant-trapezoid", "average-trapezoid")
-PLAIN_METHODS = (*TRAPEZOIDS, "counter-difference", "counter-interpolated")
 
 
 def trapezoid_j(method: str, trace: Trace, begin_ns: Times, end_ns: Times) -> Numbers:

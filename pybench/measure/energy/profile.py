@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from pybench.catalogue.reasons import Reason, reason_from_text
+from pybench.catalogue.sensors import PROFILE_VERSION
 from pybench.errors import InputError
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +74,16 @@ class SensorProfile:
 
     def as_json(self) -> dict[str, Any]:
         """The stored form: what is missing is null."""
-        stored = {"schema_version": SCHEMA_VERSION, **asdict(self), **dict.fromkeys(self.missing)}
+        stored = {"schema_version": PROFILE_VERSION, **asdict(self), **dict.fromkeys(self.missing)}
         del stored["missing"]
         return {**stored, "reasons": [str(reason) for reason in self.reasons]}
 
 
 def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
     """The inverse of `as_json`. Raises InputError, naming `source`, for anything that is not such a profile."""
-    if stored.get("schema_version") != SCHEMA_VERSION:
+    if stored.get("schema_version") != PROFILE_VERSION:
         raise InputError(
-            f"{source}: a sensor profile of schema version {stored.get('schema_version')}, not {SCHEMA_VERSION}",
+            f"{source}: a sensor profile of schema version {stored.get('schema_version')}, not {PROFILE_VERSION}",
             hint="measure it again with `pybench sensor`",
         )
     known = {field.name for field in fields(SensorProfile)} - {"missing"}

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pybench.catalogue.reasons import Reason, ReasonCode
-from pybench.measure.energy.integration import BOARD_GAIN, FEWEST_SAMPLES, FUSED, SCOPE, integrate
+from pybench.catalogue.sensors import FUSED
+from pybench.measure.energy.integration import BOARD_GAIN, FEWEST_SAMPLES, SCOPE, integrate
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import Times as Nanoseconds
 from pybench.measure.energy.trace import Trace

@@ -18,14 +18,13 @@ import numpy as np
 
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.catalogue.sensors import FEWEST_LOADS, SHORT_LOADS
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.energy.gpu_sampler import GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.sensor.characterise import RecordedBoard, characterise
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns, sleep_until_ns
 
-SHORT_LOADS = 30  # twice as many steps: the delay of an H200's samples to 0.1 ms, in 35 s
-FEWEST_LOADS = 6
 ON_S, OFF_S = (0.3, 0.8), (0.4, 0.8)  # s: longer than a step needs to settle, and of random phase
 LEVELS = (1.0, 0.5)  # 1: of the multiprocessors
 FIRST_REST_S = 1.5  # s: the load's own preparation has faded, and the 1 s average has filled

@@ -23,6 +23,7 @@ from urllib.parse import quote
 from pybench import __version__
 from pybench.campaign import layout, storage
 from pybench.campaign.directory import read_json
+from pybench.campaign.reported import REPORTED_WITH
 from pybench.errors import CorruptError
 from pybench.publication.pack import versions
 from pybench.publication.pack.contents import ArtefactFile
@@ -171,7 +172,7 @@ def _measured(facts: Facts) -> list[dict[str, Any]]:
 
 def _reporting(facts: Facts) -> list[dict[str, Any]]:
     known = versions.of_report()
-    return [_package(name, known[name], "report") for name in ("pybench", *versions.PACKAGES) if name in known]
+    return [_package(name, known[name], "report") for name in ("pybench", *REPORTED_WITH) if name in known]
 
 
 def _package(name: str, version: str, role: str, runs: int | None = None) -> dict[str, Any]:

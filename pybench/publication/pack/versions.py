@@ -9,24 +9,11 @@ from importlib import metadata
 from typing import Any
 
 from pybench import __version__
-
-# Those whose numbers, drawing or markup are in the report; none is imported here.
-PACKAGES = (
-    "contourpy",
-    "fonttools",
-    "jinja2",
-    "kiwisolver",
-    "markupsafe",
-    "matplotlib",
-    "numpy",
-    "pillow",
-    "polars",
-    "scipy",
-)
+from pybench.campaign.reported import REPORTED_WITH
 
 
 def of_report() -> dict[str, str]:
-    """Name -> version, of pybench, Python, the C library, the kind of processor and each of `PACKAGES`."""
+    """Name -> version, of pybench, Python, the C library, the kind of processor and each of `REPORTED_WITH`."""
     library, version = platform.libc_ver()
     found = {
         "pybench": __version__,
@@ -34,7 +21,7 @@ def of_report() -> dict[str, str]:
         "c library": f"{library} {version}".strip() or platform.system(),
         "processor": platform.machine(),
     }
-    for name in PACKAGES:
+    for name in REPORTED_WITH:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

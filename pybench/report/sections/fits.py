@@ -22,6 +22,7 @@ from pybench.report.numbers import format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
 from pybench.report.sentences import Sentence, estimate_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell
+from pybench.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ def _sentence(curves: LearningCurves, name: str, finding: CaseFinding) -> Senten
     target = f"{format_plain(curves.case.target_top1_percent or 0.0)} %"
     if reached < runs:
         limit = curves.case.epochs_max
-        within = f" within {limit} epoch" + ("" if limit == 1 else "s") if reached + curves.diverged < runs else ""
+        within = f" within {counted(limit, 'epoch')}" if reached + curves.diverged < runs else ""
         lost = f", and {curves.diverged} diverged" if curves.diverged else ""
         text = f"{reached} of {runs} runs reached {target}{within}{lost}; a mean is not known."
         return Sentence(name, text, "bad" if curves.diverged else "neutral")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.sensors import PLAIN_METHODS
 from pybench.measure.energy.gpu import BoardEnergy, board_energy
-from pybench.measure.energy.plain_methods import PLAIN_METHODS
 from pybench.measure.energy.trace import Trace
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window

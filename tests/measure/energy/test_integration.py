@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pybench import _native
 from pybench.errors import UsageError
-from pybench.measure.energy.integration import METHODS, WindowEnergies, integrate
+from pybench.measure.energy.integration import ENERGY_METHODS, WindowEnergies, integrate
 from pybench.measure.energy.profile import ASSUMED
 from pybench.measure.energy.trace import CounterChannel, SampleChannel, Trace
 from tests.measure.recordings import H200
@@ -294,13 +294,13 @@ def test_no_windows_give_no_energies() -> None:
     board, _, end_ns, _ = simulated(0.2, 3, seed=20)
     trace = board.trace(end_ns[-1] * 1e-9 + 1, H200, np.random.default_rng(21))
     nothing = np.empty(0, np.int64)
-    for method in METHODS:
+    for method in ENERGY_METHODS:
         for each in (trace, Trace(), Trace(counter=trace.counter)):
             energies = integrate(each, nothing, nothing, H200, method)
             assert (len(energies.energy_j), len(energies.valid), energies.reasons) == (0, 0, [])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ENERGY_METHODS)
 @pytest.mark.parametrize("samples", [0, 1, 2])
 def test_next_to_nothing_recorded_is_null_and_invalid_and_no_error(method: str, samples: int) -> None:
     times = np.arange(samples, dtype=np.int64) * 20_000_000

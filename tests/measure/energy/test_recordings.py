@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pybench.measure.energy.integration import METHODS
-from pybench.measure.energy.plain_methods import PLAIN_METHODS
+from pybench.catalogue.sensors import ENERGY_METHODS, PLAIN_METHODS
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
 from tests.measure.recordings import CAPPED, H200, NAMES, judged, recording
 
@@ -73,7 +72,7 @@ def test_it_beats_every_plain_method(length_s: float) -> None:
 
 def test_the_errors_of_the_plain_methods_are_as_large_as_the_recordings_own_tables_say() -> None:
     half_second = stable_windows(0.5)
-    found = {method: median_error(energies_j(method), judged().reference_j, half_second) for method in METHODS}
+    found = {method: median_error(energies_j(method), judged().reference_j, half_second) for method in ENERGY_METHODS}
     assert 0.55 < found["average-trapezoid"] < 0.70
     assert 0.05 < found["instant-trapezoid"] < 0.16
     assert 0.02 < found["counter-difference"] < 0.15

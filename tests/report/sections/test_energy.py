@@ -19,10 +19,10 @@ from matplotlib.figure import Figure
 from pybench.analysis.findings.joules import find_joules
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.sensors import PLAIN_METHODS
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.report import canvas, write_report
-from pybench.report.sections.energy.budgets import METHODS
 from pybench.report.sections.energy.power import draw_powers
 from tests.measure.replay import TRACE, UUID, build_replay_library
 from tests.report.browser import Browser
@@ -238,5 +238,5 @@ def test_the_trace_and_the_budget_of_a_replayed_gpu_in_the_browser(replayed: Pat
 
 
 def test_labels_that_are_listed_have_no_commas() -> None:
-    labels = [label for label, _ in METHODS.values()] + [metric.label for metric in METRICS.values()]
+    labels = [method.label for method in PLAIN_METHODS.values()] + [metric.label for metric in METRICS.values()]
     assert not [label for label in labels if "," in label]

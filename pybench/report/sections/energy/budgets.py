@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.findings.joules import JouleFinding, expanded
+from pybench.catalogue.sensors import PLAIN_METHODS
 from pybench.report.numbers import DASH, decimals_for, format_fixed, format_plain
 from pybench.report.tables import Cell, Column, Table, number_cell, plus_minus_cell, text_cell
 
@@ -24,14 +25,6 @@ PARTS = {
     "board_state": ("State of the board", "temperature, leakage and clocks differ between windows of the same work"),
     "drift": ("Drift in the window", "the power drifts, so the same work takes a different energy later"),
     "board_gain": ("Gain of the board", "unknown without an external meter; cancels in ratios on one board"),
-}
-# Methods of other tools: name -> (label, who uses it).
-METHODS = {
-    "counter-difference": ("Counter difference", "readings nearest to the edges, as in Zeus and CodeCarbon"),
-    "average-trapezoid": ("Polled average power", "the driver's one-second mean, as in nvidia-smi"),
-    "instant-trapezoid": ("Polled instant power", "the driver's instantaneous power"),
-    "samples-trapezoid": ("Plain samples of the driver", "the samples at their time stamps, delay and lag not removed"),
-    "counter-interpolated": ("Interpolated counter", "readings interpolated to the edges"),
 }
 _OVERVIEW = ("counter-difference", "average-trapezoid", "instant-trapezoid")
 # Of the sensor's profile: name -> (label, scale, unit).
@@ -61,7 +54,7 @@ def overview_table(findings: Sequence[JouleFinding], names: Sequence[str], run_l
         Column("Window (s)", ("window_s",), numeric=True),
         Column("Energy (J)", ("energy_j", "absolute_95_j"), numeric=True),
         Column("Within-board (%)", ("within_95_percent",), numeric=True),
-        *(Column(f"{METHODS[name][0]} (%)", (f"{name}_error_percent",), numeric=True) for name in _OVERVIEW),
+        *(Column(f"{PLAIN_METHODS[name].label} (%)", (f"{name}_error_percent",), numeric=True) for name in _OVERVIEW),
         Column("Above idle (J)", ("net_j", "net_absolute_95_j"), numeric=True),
         Column("Tail (J)", ("tail_j", "tail_absolute_95_j"), numeric=True),
         Column("Idle (W)", ("idle_before_w",), numeric=True),
@@ -71,7 +64,7 @@ def overview_table(findings: Sequence[JouleFinding], names: Sequence[str], run_l
     notes = (
         "One run of each case: the run with the median energy. ±: half the absolute 95 % interval.",
         "Within-board: half the 95 % interval for ratios on this board.",
-        f"{', '.join(METHODS[name][0] for name in _OVERVIEW)}: difference of that method from the energy.",
+        f"{', '.join(PLAIN_METHODS[name].label for name in _OVERVIEW)}: difference of that method from the energy.",
         "Energies above idle and of the tail can be negative.",
     )
     return Table("joules", "Energy of one run of each case", columns, tuple(rows), notes)
@@ -166,9 +159,10 @@ def _part_rows(finding: JouleFinding) -> list[_Row]:
 def _method_rows(finding: JouleFinding) -> list[_Row]:
     rows = []
     # The methods of other tools first, in their order; one that this version does not know keeps its stored name.
-    for method in dict.fromkeys((*METHODS, *finding.window.plain_j)):
+    for method in dict.fromkeys((*PLAIN_METHODS, *finding.window.plain_j)):
         if method in finding.window.plain_j:
-            label, meaning = METHODS.get(method, (method, ""))
+            row = PLAIN_METHODS.get(method)
+            label, meaning = (row.label, row.meaning) if row else (method, "")
             value_j, error = finding.window.plain_j[method], finding.plain_error(method)
             cells = _row(label, value_j, "J", error, meaning, half=expanded(finding.window.u_within_j), signed=True)
             rows.append(cells)

@@ -33,6 +33,7 @@ from pybench.report.numbers import display_unit, factor_above_one, format_estima
 from pybench.report.reasons import because
 from pybench.report.sections.findings.contrast_tables import TONES, context_factors, subjects
 from pybench.report.sentences import Sentence, estimate_text, list_text
+from pybench.words import counted
 
 MOST_NAMED = 6  # comparisons without a number for one reason that are named; a partial campaign has dozens
 
@@ -67,7 +68,7 @@ def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
         return f"The plan compares cases but sets no threshold, so nothing is accepted or rejected; {runs}."
     parts = [f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict]]
     missing = [f"{unmeasured} could not be measured"] if unmeasured else []
-    candidates = "1 candidate" if len(judged) == 1 else f"{len(judged)} candidates"
+    candidates = counted(len(judged), "candidate")
     return f"{candidates} compared with a baseline: {list_text([*parts, *missing])}; {runs}."
 
 

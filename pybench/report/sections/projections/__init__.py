@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pybench.case import catalogue_of
 from pybench.projection import Projection
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Tables
 from pybench.report.sections.projections.figure import draw_projection
@@ -15,10 +16,11 @@ def build(material: Material) -> list[Element]:
     projection = material.projection
     if projection is None:
         return []
+    catalogue = catalogue_of(material.dataset.cases.values())
     return [
         Paragraph(_lead(projection), "lead"),
         Pictures(lambda: [partial(draw_projection, projection)]),
-        Tables(lambda: projection_tables(projection)),
+        Tables(lambda: projection_tables(projection, catalogue)),
     ]
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.catalogue import Catalogue
 from pybench.projection import Projection
 from pybench.projection.measured import part_of
 from pybench.projection.scenario import INPUTS, USUAL, Assumption, PublishedResult
@@ -18,15 +18,15 @@ _SHARE_COLUMNS = (
 )
 
 
-def projection_tables(projection: Projection) -> list[Table]:
-    """All of them; those without rows included."""
+def projection_tables(projection: Projection, catalogue: Catalogue) -> list[Table]:
+    """All of them; those without rows included. `catalogue`: of the campaign that inputs are measured by."""
     return [
         _queries_table(projection),
         _fleets_table(projection),
         _published_table(projection),
         _shares_table(projection),
         _fleet_shares_table(projection),
-        _inputs_table(projection),
+        _inputs_table(projection, catalogue),
     ]
 
 
@@ -156,7 +156,7 @@ def _share_cells(share: InputShare) -> tuple[Cell, Cell]:
     return _percent_cell(share.first), _percent_cell(share.total)
 
 
-def _inputs_table(projection: Projection) -> Table:
+def _inputs_table(projection: Projection, catalogue: Catalogue) -> Table:
     columns = (
         Column("Input", ("input",)),
         Column("Meaning", ("meaning",)),
@@ -171,7 +171,7 @@ def _inputs_table(projection: Projection) -> Table:
             text_cell(row.meaning),
             text_cell(str(projection.inputs[name])),
             text_cell(row.unit),
-            text_cell(why(given[name])),
+            text_cell(why(given[name], catalogue)),
         )
         for name, row in INPUTS.items()
     )
@@ -179,10 +179,10 @@ def _inputs_table(projection: Projection) -> Table:
     return Table("projection-inputs", "Inputs of the scenario", columns, rows, (note,))
 
 
-def why(assumption: Assumption) -> str:
+def why(assumption: Assumption, catalogue: Catalogue) -> str:
     """Where an input is from, in words."""
     if assumption.measured is not None:
-        metric = METRICS.get(assumption.measured.metric)
+        metric = catalogue.metrics.get(assumption.measured.metric)
         part = None if metric is None else part_of(metric)
         of_part = "" if part is None else f", joules of {part}"
         return f"measured: {assumption.measured.metric} of {assumption.measured.case}{of_part}"
