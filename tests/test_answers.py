@@ -52,6 +52,8 @@ def _yields(why: str, names: Iterable[str], gone: bool = False, **where: Any) ->
 
 GROUPS = read_stored()
 _MODELS = {entry["factors"].get("model") for entries in GROUPS.values() for entry in entries}
+_RUNTIMES = {entry["factors"].get("runtime") for entries in GROUPS.values() for entry in entries}
+_NOT_REPLAYED = sorted(_RUNTIMES - {None, "tensorrt", "torch-graph"})
 _UNTRAINED = sorted(_MODELS - {"digits-cnn"}, key=str)
 _AT_REST = ("gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w")
 _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "cpu_cores_ratio",
@@ -227,6 +229,19 @@ CHANGES: tuple[Change, ...] = (
     *(
         Change(why="copies in several streams are new", answer="idle", stored=None, now="streams", where=where)
         for where in ({"pinned": None}, {"pinned": True, "non_blocking": None})
+    ),
+    *(
+        Change(why="a cache is emptied between replays alone", answer="idle", stored=None, now="cache", where=where)
+        for where in (
+            *({"workload": workload} for workload in ("accuracy", "noop", "h2d", "tokenize", "train")),
+            *({"runtime": runtime} for runtime in _NOT_REPLAYED),
+            *({"path": path} for path in PATHS if path != "none"),
+            {"fed": True},
+            {"launch": "enqueue"},
+            {"transfers": True},
+            {"arrivals": "fixed"},
+            {"arrivals": "poisson"},
+        )
     ),
     *_yields("what the memory of a step is for", (*STEP_PARTS, STEP_PEAK), workload="train"),
     *_yields("a scaled loss skips steps", ("skipped_steps_count",), workload="train", precision="amp-fp16"),
