@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pybench.campaign.recipe import Recipe
 from pybench.case import Case
+from pybench.case.factors.running import COLD
 from pybench.case.yields import is_profiled
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.machine.facts import Facts
@@ -81,6 +82,8 @@ def nominal_s(case: Case, facts: Facts, counted: float | None = None) -> float |
         iterations = case.epochs_max * -(-EPOCH_IMAGES // case.batch)
     if case.workload_row.generates:  # prefill and decode have windows of their own
         iterations, energy_s = iterations + (0 if energy_s > 0 else case.iterations), 3 * energy_s
+    if case.cache == COLD:  # what empties the cache has a window of its own
+        energy_s *= 2
     pass_s = case.batch * multiply_adds * passes / rate
     return start_s(case, on_gpu) + iterations * pass_s + energy_s + _profile_s(case, pass_s)
 

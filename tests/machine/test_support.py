@@ -10,6 +10,7 @@ import pytest
 from pybench import machine
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
+from pybench.case.factors.running import CACHES
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason, read_reason
@@ -343,6 +344,12 @@ def test_an_estimate_grows_with_the_work_and_yields_to_what_was_measured() -> No
     large = Machine(LAPTOP).estimate({RESNET.with_factors(iterations=1000): 1}, [], {})
     assert large.seconds > 2 * small.seconds
     assert Machine(LAPTOP).estimate({RESNET: 10}, [], {RESNET.id: 2.0}).seconds == 20.0
+
+
+def test_a_cold_cache_has_a_second_energy_window() -> None:
+    warm, cold = (RESNET.with_factors(runtime="tensorrt", energy_window_s=3.0, cache=cache) for cache in CACHES)
+    seconds = [Machine(SERVER).estimate({case: 1}, [], {}).seconds for case in (warm, cold)]
+    assert seconds[1] - seconds[0] == pytest.approx(3.0)
 
 
 def test_what_an_own_file_computes_is_counted_or_its_time_is_unknown() -> None:
