@@ -16,6 +16,7 @@
     ├── operating_points  OperatingPoint  the power limit with the least energy in each setting, and what it costs
     ├── architectures  ArchitectureFinding  their order, eager and compiled, and what a sample costs in a batch
     ├── solver_speedups  SolverSpeedup  networks against the solvers that they replace
+    ├── cache_effects  CacheEffect   comparisons with a warm and with a cold cache
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     ├── excluded     PairComparability  pairs of cases that lost blocks in any finding, because their software differs
@@ -38,6 +39,7 @@ from pybench.analysis.comparability import PairComparability, SoftwareComparison
 from pybench.analysis.findings.architectures import ArchitectureFinding, find_architectures
 from pybench.analysis.findings.boards import BoardEffects, compare_boards
 from pybench.analysis.findings.build_variance import BuildVariance, split_variances
+from pybench.analysis.findings.caches import CacheEffect, find_cache_effects
 from pybench.analysis.findings.cases import CaseFinding, describe_cases
 from pybench.analysis.findings.cell_differences import CellsDifference, differences_over_cells
 from pybench.analysis.findings.cell_effects import CellsEffect, effects_over_cells
@@ -86,6 +88,7 @@ class Analysis:
     operating_points: tuple[OperatingPoint, ...]
     architectures: ArchitectureFinding | None
     solver_speedups: tuple[SolverSpeedup, ...]
+    cache_effects: tuple[CacheEffect, ...]
     builds: tuple[BuildVariance, ...]
     protocols: tuple[ProtocolFinding, ...]
     excluded: Mapping[Pair, PairComparability]
@@ -126,6 +129,7 @@ class Analysis:
             "operating_points": [finding.as_json() for finding in self.operating_points],
             "architectures": None if self.architectures is None else self.architectures.as_json(),
             "solver_speedups": [one.as_json() for one in self.solver_speedups],
+            "cache_effects": [one.as_json() for one in self.cache_effects],
             "builds": [finding.as_json() for finding in self.builds],
             "protocols": [finding.as_json() for finding in self.protocols],
             "excluded_for_software": software_json(self.excluded),
@@ -178,6 +182,7 @@ def analyse(dataset: Dataset, processes: Processes | None = None) -> Analysis:
         operating_points=find_operating_points(dataset, measurements, software),
         architectures=find_architectures(planned, measurements, software),
         solver_speedups=find_solver_speedups(planned, measurements, software),
+        cache_effects=find_cache_effects(planned, compared, measurements, software),
         builds=split_variances(planned, measurements, software),
         protocols=tests.findings(units, verdicts),
         excluded=software.excluded(),  # after all of the above: these are the pairs that they compared

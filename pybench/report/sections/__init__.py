@@ -20,6 +20,7 @@ ORDER = (
     "operating_points",
     "architectures",
     "solvers",
+    "caches",
     "service_levels",
     "frontier",
     "fits",

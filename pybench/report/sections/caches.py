@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a warm cache does to comparisons.
+
+caches  a row for each pair and metric: the ratio with warm caches, that with cold ones, and their ratio
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pybench.analysis.findings.caches import CacheEffect
+from pybench.catalogue.metrics import METRICS
+from pybench.report.labels import pair_texts, varying_factors
+from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
+from pybench.report.sentences import Sentence, estimate_text
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, text_cell
+
+LEAD = (
+    "A loop of iterations finds data in the L2 cache of the GPU. "
+    "A model that is used now and then reads them from memory. "
+    "Below 1, a warm cache helps the case more than its baseline."
+)
+NOTES = (
+    "Ratios of the case to its baseline, over the blocks in which all four runs count.",
+    "By the cache: the ratio with warm caches over the ratio with cold caches, paired within blocks.",
+)
+
+
+def build(material: Material) -> list[Element]:
+    found = material.analysis.cache_effects
+    if not found:
+        return []
+    texts = _texts(found)
+    shown = [_sentence(one, texts[one.pair.case.id, one.pair.baseline.id]) for one in found if one.is_shown]
+    return [
+        Paragraph(LEAD, "lead"),
+        *([Sentences(shown)] if shown else []),
+        Tables(lambda: [caches_table(found)], is_printed=True),
+    ]
+
+
+def _sentence(found: CacheEffect, texts: tuple[str, str, str]) -> Sentence:
+    case, baseline, where = texts
+    subject = f"{case} instead of {baseline}" + (f" ({where})" if where else "")
+    warm, cold, by_cache = (
+        estimate_text(one, signed=False, ratio=True) for one in (found.warm, found.cold, found.by_cache)
+    )
+    text = f"{METRICS[found.metric].label} {warm} with warm caches, {cold} with cold caches: {by_cache} by the cache."
+    return Sentence(subject, text, "neutral")
+
+
+def caches_table(found: Sequence[CacheEffect]) -> Table:
+    """`caches`."""
+    columns = (
+        *(Column(title, (name,)) for title, name in (("Case", "case"), ("Baseline", "against"), ("Setting", "at"))),
+        Column("Metric", ("metric",)),
+        Column("Warm caches", estimate_fields("warm"), numeric=True),
+        Column("Cold caches", estimate_fields("cold"), numeric=True),
+        Column("By the cache", estimate_fields("by_cache"), numeric=True),
+    )
+    texts = _texts(found)
+    rows = []
+    for one in found:
+        case, baseline, where = texts[one.pair.case.id, one.pair.baseline.id]
+        rows.append(
+            (
+                Cell(case, csv=(one.pair.case.id,)),
+                Cell(baseline, csv=(one.pair.baseline.id,)),
+                text_cell(where, note=None),
+                Cell(METRICS[one.metric].label, csv=(one.metric,)),
+                *(estimate_cell(each) for each in (one.warm, one.cold, one.by_cache)),
+            )
+        )
+    return Table("caches", "Comparisons with warm and with cold caches", columns, tuple(rows), NOTES)
+
+
+def _texts(found: Sequence[CacheEffect]) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Ids of case and baseline -> what each has, and where."""
+    varying = varying_factors([one.pair.case for one in found])
+    return {
+        (one.pair.case.id, one.pair.baseline.id): pair_texts(one.pair, tuple(one.contrast.baseline), varying)
+        for one in found
+    }
+
+
+SECTION = Section("caches", "Warm and cold caches", build)
