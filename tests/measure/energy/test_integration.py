@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from pybench import _native
+from pybench.catalogue.sensors import ENERGY_METHODS
 from pybench.errors import UsageError
-from pybench.measure.energy.integration import ENERGY_METHODS, WindowEnergies, integrate
+from pybench.measure.energy.integration import WindowEnergies, integrate
 from pybench.measure.energy.profile import ASSUMED
 from pybench.measure.energy.trace import CounterChannel, SampleChannel, Trace
 from tests.measure.recordings import H200
