@@ -12,7 +12,7 @@ The last line lets a reader tell a changed list from a changed file.
 A published run may have two more comment lines, because publishing replaces personal data and leaves files out.
 
 Hidden files, names with a line end, links to folders, pipes and sockets are not part of a run.
-pybench reads none of them; native/run_folder.cpp lists what is left.
+pybench reads none of them; native/run_folder.cpp lists what is left, and run_folder.py where that is not built.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench import _native
 from pybench.campaign.layout import COMPLETE
 from pybench.errors import CorruptError
+
+try:
+    from pybench import _native as run_folder
+except ImportError:  # what starts runs elsewhere, or only reads them, needs no compiled module
+    from pybench.campaign import run_folder  # type: ignore[no-redef]
 
 _TITLE = "# pybench: sha256 of each file of this finished run"
 _REWRITTEN = "# rewritten to publish it: "
@@ -65,7 +69,7 @@ class FolderContent:
 
 def read_folder(folder: Path) -> FolderContent:
     """Reads and hashes every file of a run. Raises OSError, with a name relative to `folder`."""
-    contents, facts, newest_ns = _native.read_run_folder(os.fsencode(folder), _KEPT_BYTES)
+    contents, facts, newest_ns = run_folder.read_run_folder(os.fsencode(folder), _KEPT_BYTES)
     small = {name: content for name, content in contents.items() if content is not None}
     found = {
         name: _digest_of(folder, name) if content is None else hashlib.sha256(content).hexdigest()
@@ -87,7 +91,7 @@ def facts_of(folder: Path) -> bytes:
     """What `stat` says of every file of a run, sorted by path: a line of its name, a zero byte, and its size, times and
     inode. The time of the last change (ctime) is there besides that of the last writing, because programs set the
     latter back. Raises OSError, with a name relative to `folder`."""
-    return _native.stat_run_folder(os.fsencode(folder))
+    return run_folder.stat_run_folder(os.fsencode(folder))
 
 
 def of_folder(folder: Path) -> Digests:
