@@ -78,12 +78,16 @@ def _loads_images(case: Case) -> bool:
     return case.workload_row.uses("loading") and case.workers is not None
 
 
+def is_fed(case: Case) -> bool:
+    """Whether an iteration also fetches its batch."""
+    return PATHS[case.path].reads_text or case.fed or case.workers is not None
+
+
 def is_replayed(case: Case) -> bool:
     """Whether iterations are a captured graph, which is replayed from C++ and nothing else."""
     row, runtime = case.workload_row, case.runtime_row
     graphs = runtime is not None and (runtime.graph == "always" or (runtime.graph, case.launch) == ("asked", "graph"))
-    is_fed = PATHS[case.path].reads_text or case.fed or case.workers is not None
-    return row.replays and graphs and not is_fed and not case.transfers and case.parts is None
+    return row.replays and graphs and not is_fed(case) and not case.transfers and case.parts is None
 
 
 def _has_no_board(case: Case) -> bool:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from pybench.case import Case
 from pybench.case.data import task_of
 from pybench.case.factors.running import COLD
-from pybench.case.idle import is_replayed
+from pybench.case.idle import is_fed, is_replayed
 from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.heads import head_metrics
-from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS, OF_SLOW
 
@@ -32,7 +31,6 @@ def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     row, model, task = case.workload_row, case.model_row, task_of(case)
     is_loaded = case.workers is not None
-    is_fed = PATHS[case.path].reads_text or case.fed or is_loaded
     runtime = case.runtime_row
     is_opened = row.opens or (row.trains and runtime is not None and bool(runtime.trains))
     compiles = runtime is not None and runtime.compile_is is not None
@@ -41,7 +39,7 @@ def metrics_of(case: Case) -> frozenset[str]:
         *(() if task is None else task.yields),
         *(row.yields_of_model if case.model is not None else ()),
         *(row.yields_of_ids if model is not None and model.takes_ids else ()),
-        *(row.yields_fed if model is not None and (model.takes_ids or is_loaded) and is_fed else ()),
+        *(row.yields_fed if model is not None and (model.takes_ids or is_loaded) and is_fed(case) else ()),
         *set(row.yields_of_heads).intersection(_of_heads(case)),
         *(COMPILE if is_opened and case.model is not None and compiles else ()),
         *(row.yields_compared if is_compared(case) else ()),

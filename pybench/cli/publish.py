@@ -17,52 +17,60 @@ from pybench.errors import CoverageError, UsageError
 if TYPE_CHECKING:
     from pybench.publication import OciArtefact, PackedPublication, PublishOptions, RegistryAccess, RegistryReference
 
-
 _MOST_SHOWN = 10
+_DESTINATIONS = "give --to HOST/NAME:TAG, --archive FILE.zip, --archive FILE.tar.zst, --oci DIR or --dry-run"
+
+_To = Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")]
+_Archive = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--archive", metavar="FILE", help="Write a .zip, as for Zenodo, or a .tar.zst, which has half the size."
+    ),
+]
+_Oci = Annotated[Optional[Path], typer.Option("--oci", metavar="DIR", help="Add the publication to an OCI layout.")]
+_Sign = Annotated[Optional[Path], typer.Option("--sign", metavar="KEY", help="Sign with an SSH key.")]
+_Title = Annotated[
+    Optional[str], typer.Option(metavar="TEXT", help="Title of the publication [default: the plan's name].")
+]
+_License = Annotated[
+    Optional[str],
+    typer.Option("--license", metavar="SPDX", help="Licence, such as CC-BY-4.0 or an https:// address."),
+]
+_Authors = Annotated[
+    Optional[list[str]],
+    typer.Option("--author", metavar="NAME", help="Author of the publication; may be repeated."),
+]
+_WithArtefacts = Annotated[bool, typer.Option("--with-artefacts", help="Publish weights, ONNX files and engines, too.")]
+_Incomplete = Annotated[
+    bool, typer.Option("--incomplete", help="Publish although runs are missing; the publication is marked.")
+]
+_KeepHostNames = Annotated[bool, typer.Option("--keep-host-names", help="Do not replace host names.")]
+_KeepPaths = Annotated[bool, typer.Option("--keep-paths", help="Do not replace paths that contain user names.")]
+_Redact = Annotated[
+    Optional[list[str]], typer.Option("--redact", metavar="WORD", help="Also replace this word; may be repeated.")
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List what would be published.")]
 
 
 def publish(
     source: Annotated[
         Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published archive to make again.")
     ],
-    to: Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")] = None,
-    archive: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--archive", metavar="FILE", help="Write a .zip, as for Zenodo, or a .tar.zst, which has half the size."
-        ),
-    ] = None,
-    oci: Annotated[
-        Optional[Path], typer.Option("--oci", metavar="DIR", help="Add the publication to an OCI layout.")
-    ] = None,
-    sign: Annotated[Optional[Path], typer.Option("--sign", metavar="KEY", help="Sign with an SSH key.")] = None,
-    title: Annotated[
-        Optional[str], typer.Option(metavar="TEXT", help="Title of the publication [default: the plan's name].")
-    ] = None,
-    license_name: Annotated[
-        Optional[str],
-        typer.Option("--license", metavar="SPDX", help="Licence, such as CC-BY-4.0 or an https:// address."),
-    ] = None,
-    author: Annotated[
-        Optional[list[str]],
-        typer.Option("--author", metavar="NAME", help="Author of the publication; may be repeated."),
-    ] = None,
-    with_artefacts: Annotated[
-        bool, typer.Option("--with-artefacts", help="Publish weights, ONNX files and engines, too.")
-    ] = False,
-    incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="Publish although runs are missing; the publication is marked.")
-    ] = False,
-    keep_host_names: Annotated[bool, typer.Option("--keep-host-names", help="Do not replace host names.")] = False,
-    keep_paths: Annotated[
-        bool, typer.Option("--keep-paths", help="Do not replace paths that contain user names.")
-    ] = False,
-    redact: Annotated[
-        Optional[list[str]], typer.Option("--redact", metavar="WORD", help="Also replace this word; may be repeated.")
-    ] = None,
+    to: _To = None,
+    archive: _Archive = None,
+    oci: _Oci = None,
+    sign: _Sign = None,
+    title: _Title = None,
+    license_name: _License = None,
+    author: _Authors = None,
+    with_artefacts: _WithArtefacts = False,
+    incomplete: _Incomplete = False,
+    keep_host_names: _KeepHostNames = False,
+    keep_paths: _KeepPaths = False,
+    redact: _Redact = None,
     plain_http: PlainHttpOption = None,
     timeout: RegistryTimeoutOption = 60.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List what would be published.")] = False,
+    dry_run: _DryRun = False,
     as_json: JsonOption = False,
 ) -> None:
     """Pack a campaign for others.
@@ -82,10 +90,7 @@ def publish(
     from pybench.publication.pack.licence import checked_licence
 
     if not (to or archive or oci or dry_run):
-        raise UsageError(
-            "no destination given",
-            hint="give --to HOST/NAME:TAG, --archive FILE.zip, --archive FILE.tar.zst, --oci DIR or --dry-run",
-        )
+        raise UsageError("no destination given", hint=_DESTINATIONS)
     reference = parse_registry(to, needs_tag=True) if to else None
     if archive:
         form_of(archive)

@@ -46,29 +46,35 @@ CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
 NEXT_REPETITIONS = 30
 AGAIN = "runs that crashed, were killed or took too long"
 
+_Runtimes = Annotated[Optional[list[str]], typer.Option(help="Only this runtime. May be repeated.")]
+_Precisions = Annotated[Optional[list[str]], typer.Option(help="Only this precision. May be repeated.")]
+_Batches = Annotated[
+    Optional[list[int]], typer.Option(min=1, help="Only this batch [default: 1 and 8]. May be repeated.")
+]
+_Input = Annotated[
+    Optional[Path],
+    typer.Option("--input", metavar="FILE.npz", help="Feed these arrays, one for each input, by its name."),
+]
+_Minutes = Annotated[
+    Optional[float],
+    typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
+]
+_Plan = Annotated[Optional[Path], typer.Option("--plan", help="Where the plan is written [default: quick-MODEL.yaml].")]
+_Out = Annotated[
+    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
+]
+
 
 def quick(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file, or the name of a built-in model.")],
-    runtime: Annotated[Optional[list[str]], typer.Option(help="Only this runtime. May be repeated.")] = None,
-    precision: Annotated[Optional[list[str]], typer.Option(help="Only this precision. May be repeated.")] = None,
-    batch: Annotated[
-        Optional[list[int]], typer.Option(min=1, help="Only this batch [default: 1 and 8]. May be repeated.")
-    ] = None,
+    runtime: _Runtimes = None,
+    precision: _Precisions = None,
+    batch: _Batches = None,
     shape: ShapeOption = None,
-    arrays: Annotated[
-        Optional[Path],
-        typer.Option("--input", metavar="FILE.npz", help="Feed these arrays, one for each input, by its name."),
-    ] = None,
-    minutes: Annotated[
-        Optional[float],
-        typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
-    ] = None,
-    plan: Annotated[
-        Optional[Path], typer.Option("--plan", help="Where the plan is written [default: quick-MODEL.yaml].")
-    ] = None,
-    out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
-    ] = None,
+    arrays: _Input = None,
+    minutes: _Minutes = None,
+    plan: _Plan = None,
+    out: _Out = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure one model here, and say which precision to take.

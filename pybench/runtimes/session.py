@@ -18,15 +18,16 @@ from pybench.onnx_file.inputs import Misfit, fed_shape, fed_shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Iterate = Callable[[], None]
-L2_SIZES = 4  # of what overwrites the L2 cache: more than one, because replacement in it is not strictly by age
-MIB = 1 << 20
 Wait = Callable[[], None]  # returns when what was launched has ended
 Launch = Callable[[Arrays], Wait]  # each launch is waited for before the next
+
+L2_SIZES = 4  # of what overwrites the L2 cache: more than one, because replacement in it is not strictly by age
+_MIB = 1 << 20
 
 
 def flushing_label(l2_bytes: int) -> str:
     """How the L2 cache is emptied before each iteration, as the label `cache`."""
-    return f"{L2_SIZES * l2_bytes / MIB:g} MiB are written before each iteration, {L2_SIZES} times the L2 cache"
+    return f"{L2_SIZES * l2_bytes / _MIB:g} MiB are written before each iteration, {L2_SIZES} times the L2 cache"
 
 
 def ended() -> None:

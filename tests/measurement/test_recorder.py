@@ -257,7 +257,7 @@ def test_energy_is_without_what_stands_before_each_iteration(tmp_path: Path, mon
         assert found.u_absolute > found.u_standard
     each = result.metrics["gpu_energy_per_sample_j"].value
     assert each == pytest.approx(result.metrics["gpu_energy_j"].value / (2 * whole["iterations"]))
-    assert "less that of before" in str(result.metrics["gpu_energy_j"].method)
+    assert "less that of the window before" in str(result.metrics["gpu_energy_j"].method)
     for quantity in result.metrics.values():
         assert len(set(quantity.reasons)) == len(quantity.reasons)
 

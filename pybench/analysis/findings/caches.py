@@ -76,10 +76,9 @@ def find_cache_effects(
             sides = [planned.get(case.with_factors(cache=COLD).id) for case in (warm.case, warm.baseline)]
             if sides[0] is None or sides[1] is None:
                 continue
-            cold = Pair(sides[0], sides[1])
+            four = (warm.case, warm.baseline, sides[0], sides[1])
             for metric in METRICS:
-                ratios = [_ratios(pair, metric, measurements, software) for pair in (warm, cold)]
-                found += _effect(contrast.contrast, warm, metric, *ratios)
+                found += _effect(contrast.contrast, warm, metric, _values(four, metric, measurements, software))
     return tuple(found)
 
 
@@ -89,31 +88,20 @@ def _are_warm(pair: Pair) -> bool:
     return all(case.cache == WARM and "cache" not in case.idle for case in sides)
 
 
-def _ratios(
-    pair: Pair, metric: str, measurements: Measurements, software: SoftwareComparisons
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Block -> value of each side, in the blocks that both have and in which they may be compared."""
-    case, baseline = (measurements.cell(one.id, metric).values for one in (pair.case, pair.baseline))
-    kept = software.between(pair.case, pair.baseline).kept(case)
-    both = kept.keys() & baseline.keys()
-    return {block: kept[block] for block in both}, {block: baseline[block] for block in both}
+def _values(
+    four: Sequence[Case], metric: str, measurements: Measurements, software: SoftwareComparisons
+) -> list[dict[int, float]]:
+    """Block -> value of each of four cases, in the blocks that all have and in which all may be compared."""
+    values = [measurements.cell(case.id, metric).values for case in four]
+    blocks = set.intersection(*map(set, values)) - software.differing_blocks(four)
+    return [{block: each[block] for block in sorted(blocks)} for each in values]
 
 
-def _effect(
-    contrast: Contrast,
-    pair: Pair,
-    metric: str,
-    warm: tuple[Mapping[int, float], Mapping[int, float]],
-    cold: tuple[Mapping[int, float], Mapping[int, float]],
-) -> list[CacheEffect]:
-    blocks = sorted(warm[0].keys() & cold[0].keys())
-    if not blocks or any(values[block] <= 0 for values in (*warm, *cold) for block in blocks):
+def _effect(contrast: Contrast, pair: Pair, metric: str, values: Sequence[Mapping[int, float]]) -> list[CacheEffect]:
+    """`values`: of case and baseline, warm, and of case and baseline, cold."""
+    if not values[0] or any(number <= 0 for each in values for number in each.values()):
         return []
-    ratios = [{block: sides[0][block] / sides[1][block] for block in blocks} for sides in (warm, cold)]
-    ones = dict.fromkeys(blocks, 1.0)
-    effects = [
-        compare_paired(first, second, "ratio")
-        for first, second in ((ratios[0], ones), (ratios[1], ones), (ratios[0], ratios[1]))
-    ]
-    estimates = [effect.estimate for effect in effects if effect is not None]
-    return [CacheEffect(contrast, pair, metric, *estimates)]
+    warm, cold = values[:2], values[2:]
+    ratios = [{block: case[block] / baseline[block] for block in case} for case, baseline in (warm, cold)]
+    effects = [compare_paired(first, second, "ratio") for first, second in (warm, cold, ratios)]
+    return [CacheEffect(contrast, pair, metric, *(effect.estimate for effect in effects if effect is not None))]

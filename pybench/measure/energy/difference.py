@@ -30,7 +30,7 @@ def energies_less(whole: dict[str, Quantity], part: dict[str, Quantity], times: 
 
 def _less(whole: Quantity, part: Quantity) -> Quantity:
     """Errors of the two windows are independent, apart from the sensor's gain, which is that of the difference."""
-    method = f"{whole.method}, less that of {part.window}"
+    method = f"{whole.method}, less that of the window {part.window}"
     reasons = tuple(dict.fromkeys((*whole.reasons, *part.reasons)))
     if whole.interval is not None and part.interval is not None:
         bounds = (max(whole.interval[0] - part.interval[1], 0.0), max(whole.interval[1] - part.interval[0], 0.0))

@@ -12,17 +12,19 @@ from pybench.analysis.findings.caches import CacheEffect
 from pybench.catalogue.metrics import METRICS
 from pybench.report.labels import pair_texts, varying_factors
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
+from pybench.report.sections.findings.contrast_tables import head_cells, head_columns
 from pybench.report.sentences import Sentence, estimate_text
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, text_cell
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields
 
 LEAD = (
     "A loop of iterations finds data in the L2 cache of the GPU. "
     "A model that is used now and then reads them from memory. "
+    "By the cache: the ratio with warm caches over the ratio with cold ones. "
     "Below 1, a warm cache helps the case more than its baseline."
 )
 NOTES = (
     "Ratios of the case to its baseline, over the blocks in which all four runs count.",
-    "By the cache: the ratio with warm caches over the ratio with cold caches, paired within blocks.",
+    "By the cache: the ratio with warm caches over the ratio with cold ones, paired within blocks.",
 )
 
 
@@ -30,8 +32,8 @@ def build(material: Material) -> list[Element]:
     found = material.analysis.cache_effects
     if not found:
         return []
-    texts = _texts(found)
-    shown = [_sentence(one, texts[one.pair.case.id, one.pair.baseline.id]) for one in found if one.is_shown]
+    context = _context(found)
+    shown = [_sentence(one, context) for one in found if one.is_shown]
     return [
         Paragraph(LEAD, "lead"),
         *([Sentences(shown)] if shown else []),
@@ -39,12 +41,16 @@ def build(material: Material) -> list[Element]:
     ]
 
 
-def _sentence(found: CacheEffect, texts: tuple[str, str, str]) -> Sentence:
-    case, baseline, where = texts
+def _context(found: Sequence[CacheEffect]) -> tuple[str, ...]:
+    """The factors that tell pairs apart."""
+    return tuple(varying_factors([one.pair.case for one in found]))
+
+
+def _sentence(found: CacheEffect, context: Sequence[str]) -> Sentence:
+    case, baseline, where = pair_texts(found.pair, tuple(found.contrast.baseline), context)
     subject = f"{case} instead of {baseline}" + (f" ({where})" if where else "")
-    warm, cold, by_cache = (
-        estimate_text(one, signed=False, ratio=True) for one in (found.warm, found.cold, found.by_cache)
-    )
+    estimates = (found.warm, found.cold, found.by_cache)
+    warm, cold, by_cache = (estimate_text(one, signed=False, ratio=True) for one in estimates)
     text = f"{METRICS[found.metric].label} {warm} with warm caches, {cold} with cold caches: {by_cache} by the cache."
     return Sentence(subject, text, "neutral")
 
@@ -52,35 +58,22 @@ def _sentence(found: CacheEffect, texts: tuple[str, str, str]) -> Sentence:
 def caches_table(found: Sequence[CacheEffect]) -> Table:
     """`caches`."""
     columns = (
-        *(Column(title, (name,)) for title, name in (("Case", "case"), ("Baseline", "against"), ("Setting", "at"))),
+        *head_columns(),
         Column("Metric", ("metric",)),
         Column("Warm caches", estimate_fields("warm"), numeric=True),
         Column("Cold caches", estimate_fields("cold"), numeric=True),
         Column("By the cache", estimate_fields("by_cache"), numeric=True),
     )
-    texts = _texts(found)
-    rows = []
-    for one in found:
-        case, baseline, where = texts[one.pair.case.id, one.pair.baseline.id]
-        rows.append(
-            (
-                Cell(case, csv=(one.pair.case.id,)),
-                Cell(baseline, csv=(one.pair.baseline.id,)),
-                text_cell(where, note=None),
-                Cell(METRICS[one.metric].label, csv=(one.metric,)),
-                *(estimate_cell(each) for each in (one.warm, one.cold, one.by_cache)),
-            )
+    context = _context(found)
+    rows = tuple(
+        (
+            *head_cells(one.pair, one.contrast, context),
+            Cell(METRICS[one.metric].label, csv=(one.metric,)),
+            *(estimate_cell(each) for each in (one.warm, one.cold, one.by_cache)),
         )
-    return Table("caches", "Comparisons with warm and with cold caches", columns, tuple(rows), NOTES)
-
-
-def _texts(found: Sequence[CacheEffect]) -> dict[tuple[str, str], tuple[str, str, str]]:
-    """Ids of case and baseline -> what each has, and where."""
-    varying = varying_factors([one.pair.case for one in found])
-    return {
-        (one.pair.case.id, one.pair.baseline.id): pair_texts(one.pair, tuple(one.contrast.baseline), varying)
         for one in found
-    }
+    )
+    return Table("caches", "Comparisons with warm and with cold caches", columns, rows, NOTES)
 
 
 SECTION = Section("caches", "Warm and cold caches", build)

@@ -12,7 +12,7 @@ from pybench.analysis.findings.contrasts import ContrastFinding, PairEffect
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.analysis.statistics.proportions import EXACT_BELOW
 from pybench.analysis.units import UnitEffect, unit_of
-from pybench.case.contrasts import Criterion
+from pybench.case.contrasts import Contrast, Criterion
 from pybench.case.data import data_set_of
 from pybench.case.pairing import Pair
 from pybench.report.labels import (
@@ -71,7 +71,7 @@ def verdict_table(
     planned = len(verdicts)
     verdicts = [one for one in verdicts if one.is_measured or {one.subject.case.id, one.subject.baseline.id} <= ran]
     columns = [
-        *_head_columns(),
+        *head_columns(),
         *(
             Column(f"{criterion_label(one)}, required {bound_text(one)}", estimate_fields(one.name), numeric=True)
             for one in criteria
@@ -81,7 +81,7 @@ def verdict_table(
     rows = []
     for verdict in verdicts:
         cells = [
-            *_head_cells(verdict.subject, contrast, context),
+            *head_cells(verdict.subject, contrast.contrast, context),
             *(_judged_cell(one, verdict.judgements) for one in criteria),
         ]
         rows.append(
@@ -133,7 +133,7 @@ def headline_table(number: int, contrast: ContrastFinding) -> Table:
 
 def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     columns = (
-        *_head_columns(),
+        *head_columns(),
         Column("Metric", ("metric",)),
         Column("Case / baseline", estimate_fields("effect"), numeric=True),
         Column("Pairs", ("pairs",), numeric=True),
@@ -144,7 +144,7 @@ def _effect_table(number: int, contrast: ContrastFinding) -> Table:
     )
     context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
     rows = [
-        _effect_row(effect, _head_cells(pair.pair, contrast, context), unit_of(pair.pair.case))
+        _effect_row(effect, head_cells(pair.pair, contrast.contrast, context), unit_of(pair.pair.case))
         for pair in contrast.pairs
         for effect in pair.effects.values()
         if effect.effect is not None or effect.declared
@@ -210,7 +210,7 @@ def _hit_table(number: int, contrast: ContrastFinding) -> Table:
     over = [row for row in _unit_rows(contrast) if row.units.pairs is not None]
     unit, is_grouped = _unit_name(over), any(row.units.groups is not None for row in over)
     columns = (
-        *_head_columns(),
+        *head_columns(),
         Column("Metric", ("metric",)),
         Column("Difference (pp)", estimate_fields("difference_pp"), numeric=True),
         *_count_columns(unit, is_grouped),
@@ -249,7 +249,7 @@ def _score_table(number: int, contrast: ContrastFinding) -> Table:
     over = [row for row in _unit_rows(contrast) if row.units.pairs is None]
     unit, is_grouped = _unit_name(over), any(row.units.groups is not None for row in over)
     columns = (
-        *_head_columns(),
+        *head_columns(),
         Column("Metric", ("metric",)),
         Column("Effect", estimate_fields("effect"), numeric=True),
         *_count_columns(unit, is_grouped),
@@ -275,7 +275,7 @@ def _score_table(number: int, contrast: ContrastFinding) -> Table:
 def _unit_rows(contrast: ContrastFinding) -> list[_UnitRow]:
     context = context_factors(contrast, [pair.pair for pair in contrast.pairs])
     return [
-        _UnitRow(pair.pair, _head_cells(pair.pair, contrast, context), found, found.units)
+        _UnitRow(pair.pair, head_cells(pair.pair, contrast.contrast, context), found, found.units)
         for pair in contrast.pairs
         for found in pair.effects.values()
         if found.units is not None
@@ -303,13 +303,14 @@ def _group_notes(rows: Sequence[_UnitRow]) -> list[str]:
     ]
 
 
-def _head_columns() -> tuple[Column, ...]:
+def head_columns() -> tuple[Column, ...]:
+    """Of a table with a row a pair: what its two sides have, and where."""
     return Column("Case", ("case",)), Column("Baseline", ("against",)), Column("Setting", ("at",))
 
 
-def _head_cells(pair: Pair, contrast: ContrastFinding, context: Sequence[str]) -> tuple[Cell, ...]:
+def head_cells(pair: Pair, contrast: Contrast, context: Sequence[str]) -> tuple[Cell, ...]:
     """`context`: the factors that tell the rows of the table apart."""
-    candidate, baseline, where = pair_texts(pair, tuple(contrast.contrast.baseline), context)
+    candidate, baseline, where = pair_texts(pair, tuple(contrast.baseline), context)
     return (
         Cell(candidate, csv=(pair.case.id,)),
         Cell(baseline, csv=(pair.baseline.id,)),

@@ -1,199 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unusual ONNX files: each is written into a folder of its own, under `model.onnx`.
-
-    write("truncated", folder) -> folder / "model.onnx"
-
-Made with onnx.helper, torch's two exporters and onnxruntime's quantiser. Sources of the kinds: what users of TensorRT
-and onnxruntime report, and each rule of the ONNX specification that a file can break.
-"""
+"""Versions, operators, inputs, and rules that a graph breaks."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from tests.support.onnx_files import named
 from tests.support.onnx_models import (
     CLASSES,
     FEATURES,
-    IR_VERSION,
     OPSET,
     ROWS,
     adding,
     choice,
-    export_with_torch,
     identity,
     model,
     product,
-    quantise_to_qdq,
-    save_with_weights_beside,
-    saved_source,
 )
-
-FILE = "model.onnx"
-
-FILES: dict[str, Callable[[Path], object]] = {}  # name -> what writes it to a path
-
-
-def write(name: str, folder: Path) -> Path:
-    """Writes the file of this name; returns its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    FILES[name](folder / FILE)
-    return folder / FILE
-
-
-def _file(name: str) -> Callable[[Callable[[Path], object]], Callable[[Path], object]]:
-    def register(function: Callable[[Path], object]) -> Callable[[Path], object]:
-        FILES[name] = function
-        return function
-
-    return register
-
-
-def _model(name: str) -> Callable[[Callable[[], onnx.ModelProto]], Callable[[], onnx.ModelProto]]:
-    def register(function: Callable[[], onnx.ModelProto]) -> Callable[[], onnx.ModelProto]:
-        FILES[name] = lambda path: onnx.save(function(), path)
-        return function
-
-    return register
-
-
-@_model("plain")
-def _() -> onnx.ModelProto:
-    return product()
-
-
-# --- bytes that are no model, or a part of one ----------------------------------------------------------------------
-
-
-@_file("empty")
-def _(path: Path) -> None:
-    path.touch()
-
-
-@_file("truncated")
-def _(path: Path) -> None:
-    content = product().SerializeToString()
-    path.write_bytes(content[: len(content) * 2 // 3])
-
-
-@_file("corrupt")
-def _(path: Path) -> None:
-    content = bytearray(product().SerializeToString())
-    content[len(content) // 4 :: 3] = b"\xff" * len(content[len(content) // 4 :: 3])
-    path.write_bytes(bytes(content))
-
-
-@_file("text")
-def _(path: Path) -> None:
-    path.write_text("<!DOCTYPE html>\n<html><body>404: Not Found</body></html>\n")
-
-
-@_file("git-lfs-pointer")
-def _(path: Path) -> None:
-    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 102170\n")
-
-
-@_file("torch-checkpoint")
-def _(path: Path) -> None:
-    import torch
-
-    torch.save({"weight": torch.zeros(3)}, path)
-
-
-@_file("onnxruntime-format")
-def _(path: Path) -> None:
-    import onnxruntime
-
-    source = saved_source(path)
-    options = onnxruntime.SessionOptions()
-    options.optimized_model_filepath = str(path)
-    options.add_session_config_entry("session.save_model_format", "ORT")
-    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-
-
-@_file("directory")
-def _(path: Path) -> None:
-    path.mkdir()
-
-
-@_file("unreadable")
-def _(path: Path) -> None:
-    onnx.save(product(), path)
-    path.chmod(0)
-
-
-@_file("no-graph")
-def _(path: Path) -> None:
-    path.write_bytes(onnx.ModelProto(ir_version=IR_VERSION, producer_name="nobody").SerializeToString())
-
-
-# --- weights beside the file ----------------------------------------------------------------------------------------
-
-
-@_file("external-data")
-def _(path: Path) -> None:
-    save_with_weights_beside(path, "weights.bin")
-
-
-@_file("external-data-missing")
-def _(path: Path) -> None:
-    save_with_weights_beside(path, "weights.bin")
-    path.with_name("weights.bin").unlink()
-
-
-@_file("external-data-short")
-def _(path: Path) -> None:
-    save_with_weights_beside(path, "weights.bin")
-    path.with_name("weights.bin").write_bytes(b"\0" * 7)
-
-
-@_file("external-data-outside")
-def _(path: Path) -> None:
-    save_with_weights_beside(path, "../weights.bin")
-    path.with_name("weights.bin").rename(path.parent.parent / "weights.bin")
-
-
-@_model("weight-truncated")
-def _() -> onnx.ModelProto:
-    content = product()
-    content.graph.initializer[0].raw_data = content.graph.initializer[0].raw_data[:50]
-    return content
-
-
-@_model("weight-too-long")
-def _() -> onnx.ModelProto:
-    content = product()
-    content.graph.initializer[0].raw_data += b"\0" * 4
-    return content
-
-
-@_model("weight-short-of-floats")
-def _() -> onnx.ModelProto:
-    content = product()
-    weight = content.graph.initializer[0]
-    weight.ClearField("raw_data")
-    weight.float_data.extend([0.5] * 35)
-    return content
-
-
-@_file("external-data-length")
-def _(path: Path) -> None:
-    save_with_weights_beside(path, "weights.bin")
-    content = onnx.load(path, load_external_data=False)
-    next(each for each in content.graph.initializer[0].external_data if each.key == "length").value = "140"
-    onnx.save(content, path)
-
-
-@_model("output-without-shape")
-def _() -> onnx.ModelProto:
-    content = product()
-    content.graph.output[0].type.tensor_type.ClearField("shape")
-    return content
-
 
 # --- versions and operators -----------------------------------------------------------------------------------------
 
@@ -204,40 +29,40 @@ for _name, _versions in {
     "opset-unknown": {"opset": 999},
     "ir-version-too-new": {"ir_version": 999},
 }.items():
-    FILES[_name] = lambda path, versions=_versions: onnx.save(product(**versions), path)
+    named.FILES[_name] = lambda path, versions=_versions: onnx.save(product(**versions), path)
 
 
-@_model("no-opset")
+@named.model("no-opset")
 def _() -> onnx.ModelProto:
     content = product()
     del content.opset_import[:]
     return content
 
 
-@_model("custom-operator")
+@named.model("custom-operator")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"com.example": 1})
 
 
-@_model("domain-not-imported")
+@named.model("domain-not-imported")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Frobnicate", ["x"], ["y"], name="mine", domain="com.example")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("unknown-operator")
+@named.model("unknown-operator")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Frobnicate", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("contributed-operator")
+@named.model("contributed-operator")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"com.microsoft": 1})
 
 
-@_model("local-function")
+@named.model("local-function")
 def _() -> onnx.ModelProto:
     opsets = [helper.make_opsetid("", OPSET)]
     body = [helper.make_node("Mul", ["a", "a"], ["b"])]
@@ -246,7 +71,7 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[square])
 
 
-@_model("local-function-with-if")
+@named.model("local-function-with-if")
 def _() -> onnx.ModelProto:
     zero = helper.make_node("Constant", [], ["zero"], value=helper.make_tensor("zero", 1, [], [0.0]))
     opsets = [helper.make_opsetid("", OPSET)]
@@ -255,18 +80,18 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], domains={"mine": 1}, functions=[choose])
 
 
-@_model("if")
+@named.model("if")
 def _() -> onnx.ModelProto:
     return model(choice("x", "y"), [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"zero": np.float32(0)})
 
 
-@_model("loop")
+@named.model("loop")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Loop", ["three", "", "x"], ["y"], body=adding("x"))]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"three": np.int64(3)})
 
 
-@_model("sequence-inside")
+@named.model("sequence-inside")
 def _() -> onnx.ModelProto:
     nodes = [
         helper.make_node("SplitToSequence", ["x"], ["parts"], axis=1),
@@ -275,7 +100,7 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("strings-inside")
+@named.model("strings-inside")
 def _() -> onnx.ModelProto:
     nodes = [
         helper.make_node("Cast", ["x"], ["words"], to=TensorProto.STRING),
@@ -287,12 +112,12 @@ def _() -> onnx.ModelProto:
 # --- inputs ---------------------------------------------------------------------------------------------------------
 
 
-@_model("no-inputs")
+@named.model("no-inputs")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Neg", ["w"], ["y"])], [], [("y", 1, [3])], {"w": np.ones(3, np.float32)})
 
 
-@_model("several-inputs")
+@named.model("several-inputs")
 def _() -> onnx.ModelProto:
     nodes = [
         helper.make_node("Where", ["keep", "a", "b"], ["chosen"]),
@@ -302,37 +127,37 @@ def _() -> onnx.ModelProto:
     return model(nodes, inputs, [("y", 1, ROWS)], {"w": np.ones((4, 2), np.float32)})
 
 
-@_model("scalar-beside")
+@named.model("scalar-beside")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Mul", ["x", "s"], ["y"])], [("x", 1, ["n", 4]), ("s", 1, [])], [("y", 1, ROWS)])
 
 
-@_model("scalar-only")
+@named.model("scalar-only")
 def _() -> onnx.ModelProto:
     return identity(1, [])
 
 
-@_model("sequence-input")
+@named.model("sequence-input")
 def _() -> onnx.ModelProto:
     content = model([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], [], [("y", 1, ROWS)])
     content.graph.input.append(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None))
     return content
 
 
-@_model("sequence-output")
+@named.model("sequence-output")
 def _() -> onnx.ModelProto:
     content = model([helper.make_node("SplitToSequence", ["x"], ["y"], axis=1)], [("x", 1, ["batch", 4])], [])
     content.graph.output.append(helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None))
     return content
 
 
-@_model("string-output")
+@named.model("string-output")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", TensorProto.STRING, ["batch", 4])])
 
 
-@_model("optional-input")
+@named.model("optional-input")
 def _() -> onnx.ModelProto:
     content = model([helper.make_node("OptionalGetElement", ["x"], ["y"])], [], [("y", 1, ROWS)])
     inner = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", 4])
@@ -340,32 +165,32 @@ def _() -> onnx.ModelProto:
     return content
 
 
-@_model("string-input")
+@named.model("string-input")
 def _() -> onnx.ModelProto:
     return identity(TensorProto.STRING, ["n", 4])
 
 
-@_model("zero-size-input")
+@named.model("zero-size-input")
 def _() -> onnx.ModelProto:
     return identity(1, ["n", 0])
 
 
-@_model("unranked-input")
+@named.model("unranked-input")
 def _() -> onnx.ModelProto:
     return identity(1, None)
 
 
-@_model("batch-not-leading")
+@named.model("batch-not-leading")
 def _() -> onnx.ModelProto:
     return identity(1, [4, "batch"])
 
 
-@_model("fixed-batch")
+@named.model("fixed-batch")
 def _() -> onnx.ModelProto:
     return product((1, FEATURES))
 
 
-@_model("output-of-another-batch")
+@named.model("output-of-another-batch")
 def _() -> onnx.ModelProto:
     """What tracing with two samples leaves behind."""
     content = product()
@@ -373,7 +198,7 @@ def _() -> onnx.ModelProto:
     return content
 
 
-@_model("free-height-and-width")
+@named.model("free-height-and-width")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")]
     shape = ["batch", 3, "height", "width"]
@@ -386,22 +211,22 @@ def _embedding(rows: int) -> onnx.ModelProto:
     return model(nodes, [("ids", TensorProto.INT64, shape)], [("y", 1, [*shape, 4])], weights)
 
 
-@_model("token-ids")
+@named.model("token-ids")
 def _() -> onnx.ModelProto:
     return _embedding(9)
 
 
-@_model("token-ids-out-of-range")
+@named.model("token-ids-out-of-range")
 def _() -> onnx.ModelProto:
     return _embedding(1)
 
 
 for _name, _kind in {"fp16": "FLOAT16", "fp64": "DOUBLE", "bf16": "BFLOAT16"}.items():
-    FILES[f"{_name}-weights-and-input"] = lambda path, kind=_kind: onnx.save(
+    named.FILES[f"{_name}-weights-and-input"] = lambda path, kind=_kind: onnx.save(
         product(kind=TensorProto.DataType.Value(kind)), path
     )
 for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "int64", "uint64", "int4", "complex64"):
-    FILES[f"{_name}-input"] = lambda path, name=_name: onnx.save(
+    named.FILES[f"{_name}-input"] = lambda path, name=_name: onnx.save(
         identity(TensorProto.DataType.Value(name.upper()), ["batch", 4]), path
     )
 
@@ -409,66 +234,66 @@ for _name in ("bool", "uint8", "int8", "uint16", "int16", "int32", "uint32", "in
 # --- graphs that break a rule ---------------------------------------------------------------------------------------
 
 
-@_model("cyclic")
+@named.model("cyclic")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "b"], ["a"], name="one"), helper.make_node("Neg", ["a"], ["b"], name="two")]
     return model(nodes, [("x", 1, ["batch", 4])], [("b", 1, ROWS)])
 
 
-@_model("dangling")
+@named.model("dangling")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "nowhere"], ["y"], name="sum")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("output-never-written")
+@named.model("output-never-written")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [("z", 1, ROWS)])
 
 
-@_model("no-outputs")
+@named.model("no-outputs")
 def _() -> onnx.ModelProto:
     return model([helper.make_node("Neg", ["x"], ["y"])], [("x", 1, ["batch", 4])], [])
 
 
-@_model("tensor-written-twice")
+@named.model("tensor-written-twice")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Neg", ["x"], ["y"], name="one"), helper.make_node("Abs", ["x"], ["y"], name="two")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("input-named-twice")
+@named.model("input-named-twice")
 def _() -> onnx.ModelProto:
     twice = [("x", 1, ["batch", 4]), ("x", 1, ["batch", 4])]
     return model([helper.make_node("Neg", ["x"], ["y"])], twice, [("y", 1, ROWS)])
 
 
-@_model("node-named-twice")
+@named.model("node-named-twice")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="same"),
              helper.make_node("MatMul", ["a", "w"], ["y"], name="same")]  # fmt: skip
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"w": np.eye(4, dtype=np.float32)})
 
 
-@_model("not-in-running-order")
+@named.model("not-in-running-order")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Abs", ["x"], ["a"])]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)])
 
 
-@_model("sizes-do-not-fit")
+@named.model("sizes-do-not-fit")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"w": np.ones((5, 2), np.float32)})
 
 
-@_model("types-do-not-fit")
+@named.model("types-do-not-fit")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("Add", ["x", "n"], ["y"], name="sum")]
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], {"n": np.ones(4, np.int64)})
 
 
-@_model("one-bias-for-all")
+@named.model("one-bias-for-all")
 def _() -> onnx.ModelProto:
     """And one times 0, as jax2onnx writes a product without a bias."""
     nodes = [
@@ -480,7 +305,7 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
 
 
-@_model("sizes-fixed-inside")
+@named.model("sizes-fixed-inside")
 def _() -> onnx.ModelProto:
     """Says that any batch goes, and reshapes to one."""
     nodes = [helper.make_node("Reshape", ["x", "one"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
@@ -488,35 +313,8 @@ def _() -> onnx.ModelProto:
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
 
 
-@_model("not-finite")
+@named.model("not-finite")
 def _() -> onnx.ModelProto:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("MatMul", ["a", "v"], ["y"])]
     weights = {"w": np.full((4, 4), np.inf, np.float32), "v": np.ones((4, 2), np.float32)}
     return model(nodes, [("x", 1, ["batch", 4])], [("y", 1, ROWS)], weights)
-
-
-# --- exporters and tools --------------------------------------------------------------------------------------------
-
-
-@_file("torch-by-tracing")
-def _(path: Path) -> None:
-    export_with_torch(path, dynamo=False)
-
-
-@_file("torch-by-dynamo")
-def _(path: Path) -> None:
-    export_with_torch(path, dynamo=True)
-
-
-@_file("quantised-to-qdq")
-def _(path: Path) -> None:
-    source = saved_source(path)
-    quantise_to_qdq(source, path, np.linspace(-1, 1, 4 * FEATURES, dtype=np.float32).reshape(4, FEATURES))
-
-
-@_file("quantised-dynamically")
-def _(path: Path) -> None:
-    from onnxruntime.quantization import quantize_dynamic
-
-    source = saved_source(path)
-    quantize_dynamic(source, path)
