@@ -14,6 +14,7 @@ from pybench.case import Case
 from pybench.dataset import load
 from pybench.report import write_report
 from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
 
 FP16 = Case(workload="infer", model="resnet50", runtime="tensorrt", precision="fp16", device="cuda", batch=1)
 INT8 = FP16.with_factors(precision="int8+fp16", images="synthetic-100")
@@ -70,6 +71,24 @@ def test_only_blocks_count_that_have_all_four_runs(tmp_path: Path) -> None:
             for case, latency_ms in times_ms.items():
                 if (block, cache, case) != (2, "cold", INT8):
                     builder.run(case.with_factors(cache=cache), block, {"latency_mean_ms": latency_ms * block})
+    (found,) = analyse(load(builder.path)).cache_effects
+    assert {found.warm.n, found.cold.n, found.by_cache.n} == {2}
+
+
+def test_a_block_whose_cold_runs_had_other_software_does_not_count(tmp_path: Path) -> None:
+    """Each pair of the block had one software, and its two ratios had not."""
+    cases = [case.with_factors(cache=cache) for cache in ("warm", "cold") for case in (FP16, INT8)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, declared=COMPARED)
+    for block in (1, 2, 3):
+        for cache, times_ms in TIMES_MS.items():
+            version = "10.9.0" if (block, cache) == (3, "cold") else "10.6.0"
+            for case, latency_ms in times_ms.items():
+                builder.run(
+                    case.with_factors(cache=cache),
+                    block,
+                    {"latency_mean_ms": latency_ms * block},
+                    environment=environment(packages={"tensorrt": version}),
+                )
     (found,) = analyse(load(builder.path)).cache_effects
     assert {found.warm.n, found.cold.n, found.by_cache.n} == {2}
 
