@@ -65,8 +65,9 @@ def test_a_graph_is_replayed_exactly_as_often_as_it_is_timed(depth: int) -> None
     assert int(counter.item()) == before + 1000
 
 
-def test_the_gpu_times_agree_with_torchs_own_events(product: Callable[[], Any]) -> None:
-    graph, stream, replayer = captured(product)
+def test_the_gpu_times_agree_with_torchs_own_events() -> None:
+    square = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)  # a launch takes 3 % of a product of 4096
+    graph, stream, replayer = captured(lambda: square @ square)
     replayer.replay(200)
     ours = summarise_latency(replayer.replay(500).latency_ns).p50_s
     events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(500)]
@@ -183,8 +184,10 @@ def test_a_captured_module_is_timed_by_the_gpu(precision: str) -> None:
     assert len(result.tables["iterations"]["gpu_begin_ns"]) == 200
 
 
-def test_a_cold_cache_costs_time_and_leaves_the_answers() -> None:
-    warm, cold = (run(INFER.with_factors(batch=1, cache=cache, energy_window_s=0.5)) for cache in ("warm", "cold"))
+def test_a_cold_cache_costs_time() -> None:
+    """A model that mostly reads its weights: ResNet-50 takes 0.1 to 0.7 % longer, and its runs differ by more."""
+    case = INFER.with_factors(model="tinylm-small", seq_len=32, batch=1, precision="fp16", energy_window_s=0.5)
+    warm, cold = (run(case.with_factors(cache=cache)) for cache in ("warm", "cold"))
     assert "before" in cold.windows
     assert "MiB are written before each iteration" in cold.labels["cache"]
     assert cold.metrics["latency_p50_ms"].value > warm.metrics["latency_p50_ms"].value
