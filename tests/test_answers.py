@@ -168,6 +168,10 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
+        Change(why="only pictures of folders are cropped, resized and normalised", answer="idle", stored=None, now=name)
+        for name in ("crop_share", "interpolation", "normalisation")
+    ),
+    *(
         Change(why="training takes images, where its model does", answer="idle", stored=None, now=name, where=where)
         for name, where in (
             ("image_limit", {"workload": "train"}),

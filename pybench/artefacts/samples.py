@@ -12,6 +12,7 @@ import numpy as np
 from pybench.artefacts.request import MakeRequest
 from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.models import Model
+from pybench.catalogue.preprocessing import Preprocessing
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
 from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
@@ -137,4 +138,5 @@ def _calibration_data(
         return None
     source = files["images"] if data_set is None else name
     wanted = int(shape[1] or 0), int(shape[2] or 0), int(shape[3] or 0)
-    return open_images(source, "train", wanted).limited(parameters["calibration_images"]).as_samples()
+    images = open_images(source, "train", wanted, Preprocessing.of(parameters))
+    return images.limited(parameters["calibration_images"]).as_samples()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.data import data_of, trained_here, usual_data_of
+from pybench.case.data import data_of, preprocessing_of, trained_here, usual_data_of
 from pybench.case.factors import FACTORS
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.data_sets import SYNTHETIC
@@ -173,6 +173,7 @@ def _engine_of(case: Case, platform: str | None, part: str | None = None) -> Rec
         ("platform", platform),
         ("images", data_of(case) if is_calibrated else usual_data_of(case)),
         ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
+        *(_preprocessed(case) if is_calibrated else ()),
     )
     needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
     made = tuple((role, recipe) for role, recipe in needs.items() if recipe is not None)
@@ -233,6 +234,7 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
         ("calibration_images", case.calibration_images),
         ("images", data_of(case)),
         ("images_sha256", dict(case.sources).get("images")),
+        *_preprocessed(case),
     )
     own = _own(case, "model", "images")
     needs = _on(exported)
@@ -241,6 +243,11 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
     paired = (("weights", "paired"),) if case.workload_row.parts_pairs and quantiser.drops_weights else ()
     parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32), *paired, *_searched(case, platform))
     return Recipe("onnx-quantised", parameters, needs, own)
+
+
+def _preprocessed(case: Case) -> tuple[tuple[str, Any], ...]:
+    """How its pictures are read, where that is not the usual way."""
+    return tuple(preprocessing_of(case).unusual().items())
 
 
 def _trained_on(case: Case, exported: Recipe | None) -> Recipe:

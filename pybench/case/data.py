@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pybench.catalogue.data_sets import DATA_SETS, DataSet
+from pybench.catalogue.preprocessing import Preprocessing
 from pybench.catalogue.tasks import CLASSIFICATION, TASKS, Task
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ def data_of(case: Case) -> str | None:
     """What a case is calibrated and judged on: images that it names, or what its weights were trained for; None: there
     is nothing."""
     return case.images or usual_data_of(case)
+
+
+def preprocessing_of(case: Case) -> Preprocessing:
+    """How the pictures of its folder are read."""
+    return Preprocessing(case.crop_share, case.interpolation, case.normalisation)
 
 
 def usual_data_of(case: Case) -> str | None:

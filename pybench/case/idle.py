@@ -78,6 +78,12 @@ def _loads_images(case: Case) -> bool:
     return case.workload_row.uses("loading") and case.workers is not None
 
 
+def _has_no_images(case: Case) -> bool:
+    """Whether images are used for nothing."""
+    uses = not _judges_no_images(case) or _loads_images(case) or not _is_not_calibrated(case) or _takes_data(case)
+    return not uses
+
+
 def is_fed(case: Case) -> bool:
     """Whether an iteration also fetches its batch."""
     return PATHS[case.path].reads_text or case.fed or case.workers is not None
@@ -141,11 +147,13 @@ ALL_FP32 = Idle(
     "the precision is FP32 everywhere",
 )
 NO_IMAGES = Idle(
-    lambda case: (
-        _judges_no_images(case) and not _loads_images(case) and _is_not_calibrated(case) and not _takes_data(case)
-    ),
+    _has_no_images,
     "in infer, images are used only for `inputs: data`, and to find the ranges of int8 and fp8; in train, only with "
     "`workers`",
+)
+NOT_PREPROCESSED = Idle(
+    lambda case: _has_no_images(case) or not case.names_file("images"),
+    "only pictures of a folder that `images` names are cropped, resized and normalised",
 )
 NOT_JUDGED = Idle(
     _judges_no_images, "infer and train measure no accuracy; calibration_images limits the images for calibration"

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from pybench.case.data import preprocessing_of
 from pybench.case.factors import is_built_in
 from pybench.catalogue.cautions import Caution
 from pybench.errors import InputError, PybenchError
@@ -43,7 +44,7 @@ class ImageFeed:
         case = request.case
         name = case.images or ""
         source = name if is_built_in("images", name) else request.files["images"]
-        self.images = open_images(source, "train", shape)
+        self.images = open_images(source, "train", shape, preprocessing_of(case))
         self._wait_ns = 0
         self._place: Callable[[Tensor, Tensor], Batch] = lambda images, labels: (images, labels)
         order: Any = _shuffled(len(self.images), case.batch, request.seed)

@@ -15,14 +15,14 @@ import numpy as np
 
 from pybench import preprocess
 from pybench.case import Case
-from pybench.case.data import data_of, data_set_of
+from pybench.case.data import data_of, data_set_of, preprocessing_of
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
 from pybench.errors import InputError
 from pybench.measurement.feed import corpus_of, tokenizer_of
 from pybench.measurement.inputs import Arrays, Ranges, fed_ranges, is_floating, random_arrays, taken_by, zero_arrays
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
-from pybench.models.images import Shape, open_images
+from pybench.models.images import Images, Shape, open_images
 from pybench.models.samples import Samples, open_samples
 from pybench.onnx_file.inputs import image_shape as shape_of_images
 from pybench.onnx_file.ranges import IntegerRange
@@ -104,7 +104,11 @@ def judging_samples(request: RunRequest, opened: OpenedModel) -> Samples:
     row, data_set = opened.row, data_set_of(request.case)
     if row is not None and data_set is not None and data_set.open is not None:
         return open_samples(data_set.name, "validation", row)
-    return open_images(image_source(request), "validation", image_shape(opened)).as_samples()
+    return _judging_images(request, opened).as_samples()
+
+
+def _judging_images(request: RunRequest, opened: OpenedModel) -> Images:
+    return open_images(image_source(request), "validation", image_shape(opened), preprocessing_of(request.case))
 
 
 def image_shape(opened: OpenedModel) -> Shape:
@@ -124,7 +128,7 @@ def shape_of_images_for(model: str, specs: Sequence[TensorSpec]) -> Shape:
 def _images(request: RunRequest, opened: OpenedModel) -> Supply:
     """Images that judge, evenly spaced over their classes; over and over where there are fewer than the batch."""
     case, spec = request.case, opened.session.inputs[0]
-    images = open_images(image_source(request), "validation", image_shape(opened)).limited(case.batch)
+    images = _judging_images(request, opened).limited(case.batch)
     pixels = images.load_all()[np.arange(case.batch) % len(images)]
     described = f"{len(images)} validation images of {data_of(case)}"
     return Supply({spec.name: pixels.astype(spec.dtype)}, described)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pybench.case import Case
+from pybench.case.data import preprocessing_of
 from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -23,6 +24,7 @@ from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
+from pybench.image_files.layout import layout_of
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
@@ -34,6 +36,7 @@ from pybench.plan.training import untrainable
 from pybench.plan.values import Value
 from pybench.plan.weights import weight_problems
 
+_NO_PICTURES = {"arrays": "arrays, which are used as prepared", "cifar": "CIFAR-10's files, which are read in one way"}
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -59,6 +62,8 @@ class CaseBuilder:
                 continue
             case = self._case(settings)
             if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
+                continue
+            if not self._has_pictures(case, settings):
                 continue
             resting = case.idle
             for name, setting in cell.items():
@@ -352,6 +357,18 @@ class CaseBuilder:
         is_known = case.names_file("inputs") and case.library is None  # what a library's model takes, the run tells
         arrays = self.files.find("inputs", case.inputs).path if is_known else None
         return misfit_of_inputs(case, model, arrays), case.inputs
+
+    def _has_pictures(self, case: Case, settings: dict[str, Setting]) -> bool:
+        """Whether what is asked of the pictures of a folder is asked of such a folder; says what else it contains."""
+        asked = next((name for name in preprocessing_of(case).unusual() if not is_idle(name, case)), None)
+        if asked is None or "images" not in dict(case.sources):
+            return True
+        stored = _NO_PICTURES.get(layout_of(self.files.find("images", str(case.images)).path))
+        if stored is None:
+            return True
+        what = f"`{asked}` is for pictures in class folders, and {case.images} contains {stored}"
+        self._say(settings[asked].path, what, f"leave `{asked}` out")
+        return False
 
     def _divides(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether what is cut into parts can be cut, and what is to happen at once can; says what does not fit."""

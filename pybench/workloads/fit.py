@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as functional
 
 from pybench.case import Case
+from pybench.case.data import preprocessing_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.reasons import Reason, ReasonCode
@@ -57,8 +58,8 @@ def run(request: RunRequest) -> Result:
     if row is None:
         raise ValueError("a training to an accuracy is one of a built-in model")
     source, shape = image_source(request), (row.shape[0], row.shape[1], row.shape[2])
-    held_out = open_held_out(source, shape, case.image_limit, kind)
-    epochs = open_epochs(source, shape, request.seed, case.batch, kind)
+    held_out = open_held_out(source, shape, case.image_limit, kind, preprocessing_of(case))
+    epochs = open_epochs(source, shape, request.seed, case.batch, kind, preprocessing_of(case))
     check_classes(source, epochs, held_out)
     trainer = Trainer(request, kind, len(epochs.classes))
     trainer.check_classes(len(epochs.classes))

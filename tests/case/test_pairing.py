@@ -17,6 +17,7 @@ WEIGHT_ONLY = {"quantiser": "weight-only", "precision": "int8"}
 SOLVER = {"model": "c2p-small", "runtime": "solver"}
 STACK = {"model": "stack", "block_type": "conv"}
 HEADS = {"model": "vit-heads", "runtime": "torch"}
+PICTURES = {"images": "pictures"}
 # Factor -> (a case in which it means something, another value). Of the others: digits-cnn in int8, quantised to.
 CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "model": ({}, "resnet50"),
@@ -44,6 +45,9 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "heads": (HEADS, 2),
     "dispatch": (HEADS, "sequential"),
     "images": ({}, "synthetic-100"),
+    "crop_share": (PICTURES, 0.5),
+    "interpolation": (PICTURES, "bicubic"),
+    "normalisation": (PICTURES, "half"),
 }
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pybench.campaign.layout import SCHEMA_VERSION
+from pybench.campaign.recipe import recipes_of
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case, case_from_json
 from pybench.case.contrasts import from_json
@@ -22,6 +24,7 @@ from pybench.case.service_levels import bounds_of
 from pybench.catalogue.runtimes import BUILD_FACTORS
 from pybench.errors import PlanError
 from pybench.plan import Plan, load_plan, resolve
+from tests.support.making import write_images
 from tests.support.onnx_files import write
 
 Load = Callable[..., Plan]
@@ -240,9 +243,36 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
         factors_in("fitting"), len(entries) - 3
     )
     places |= {"trained_in": len(entries) - 2, "training_seed": len(entries) - 2, "block_size": len(entries) - 1}
+    write_images(tmp_path / "pictures", {"ant": 1, "bee": 1})
+    entries += [{"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "images": "pictures"}]
+    places |= dict.fromkeys(("crop_share", "interpolation", "normalisation"), len(entries) - 1)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(load(f"  - {json.dumps(entry)}\n").cases) == 1
+
+
+def test_how_pictures_are_read_is_part_of_a_case_and_of_its_calibration(load: Load, tmp_path: Path) -> None:
+    write_images(tmp_path / "pictures", {"ant": 1, "bee": 1})
+    entry = "  - {{workload: accuracy, model: digits-cnn, runtime: onnxruntime, precision: int8, images: pictures{}}}\n"
+    usual, other = (load(entry.format(more)).cases[0] for more in ("", ", crop_share: 0.9655"))
+    assert usual.id == load(entry.format(", crop_share: 0.875, interpolation: bilinear")).cases[0].id
+    assert usual.id != other.id
+    made = [dict(recipes_of(case)["model"].parameters) for case in (usual, other)]
+    assert [parameters.get("crop_share") for parameters in made] == [None, 0.9655]
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        ("synthetic-100", "`normalisation` changes nothing in this entry (only pictures of a folder"),
+        ("arrays.npz", "`normalisation` is for pictures in class folders, and arrays.npz contains arrays"),
+    ],
+)
+def test_nothing_is_asked_of_pictures_that_are_none(load: Load, tmp_path: Path, images: str, said: str) -> None:
+    values = np.zeros((2, 1, 8, 8), np.float32)
+    np.savez(tmp_path / "arrays.npz", images=values, labels=np.array([0, 1]))
+    with pytest.raises(PlanError, match=re.escape(said)):
+        load(f"  - {{workload: accuracy, model: digits-cnn, runtime: torch, images: {images}, normalisation: half}}\n")
 
 
 def test_threads_make_no_second_solver_and_each_network_is_compared_with_the_one(load: Load) -> None:

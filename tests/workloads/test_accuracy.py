@@ -88,7 +88,7 @@ def test_a_users_model_is_judged_on_a_folder_of_images(tmp_path: Path) -> None:
     weight = np.linspace(-1, 1, 3 * 16 * 16 * 3, dtype=np.float32).reshape(-1, 3)
     from pybench.models.images.picture import read_picture
 
-    pixels = np.stack([read_picture(tmp_path / "pictures" / name, 3, 16, 16) for name in table["image_id"]])
+    pixels = np.stack([read_picture(tmp_path / "pictures" / name, (3, 16, 16)) for name in table["image_id"]])
     assert table["top1"].tolist() == (pixels.reshape(7, -1) @ weight).argmax(1).tolist()
 
 

@@ -10,6 +10,7 @@ from pybench.case.factor import factor
 from pybench.case.factors.sizes import SizeFactors
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC
 from pybench.catalogue.paths import PATHS
+from pybench.catalogue.preprocessing import INTERPOLATIONS, NORMALISATIONS, USUAL
 
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
 
@@ -89,6 +90,38 @@ class InputFactors(SizeFactors):
         absent="those that the model was trained on here",
         idle=idle.NO_IMAGES,
         follows=("precision", "inputs", "workers"),
+        answers=True,
+    )
+    crop_share: float = factor(
+        "number",
+        USUAL.crop_share,
+        "of pictures in a folder: side of the model's input over the shorter side of the resized picture, whose centre "
+        "is cropped; timm's `crop_pct`",
+        "images",
+        minimum=0.1,
+        maximum=1,
+        idle=idle.NOT_PREPROCESSED,
+        follows=("images",),
+        answers=True,
+    )
+    interpolation: str = factor(
+        "choice",
+        USUAL.interpolation,
+        "how pictures in a folder are resized, with antialiasing",
+        "images",
+        choices=INTERPOLATIONS,
+        idle=idle.NOT_PREPROCESSED,
+        follows=("images",),
+        answers=True,
+    )
+    normalisation: str = factor(
+        "choice",
+        USUAL.normalisation,
+        "what is taken from the pixels of pictures in a folder, and what they are divided by",
+        "images",
+        choices=tuple(NORMALISATIONS),
+        idle=idle.NOT_PREPROCESSED,
+        follows=("images",),
         answers=True,
     )
     workers: int | None = factor(

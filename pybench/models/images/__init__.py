@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pybench.catalogue.data_sets import SYNTHETIC
+from pybench.catalogue.preprocessing import USUAL, Preprocessing
 from pybench.image_files import tree
 from pybench.image_files.layout import layout_of
 from pybench.models.images import arrays, cifar, collection, folder
@@ -21,17 +22,19 @@ from pybench.models.samples import Split
 __all__ = ["Images", "Shape", "has_splits", "open_images"]
 
 
-def open_images(source: str | Path, split: Split, shape: Shape) -> Images:
+def open_images(source: str | Path, split: Split, shape: Shape, preprocessing: Preprocessing = USUAL) -> Images:
     """`digits`, `synthetic-100`, or a path. `shape` is what the model takes; raises InputError where the images cannot
-    give it."""
+    give it. `preprocessing`: of class folders, whose pictures have other sizes; a plan asks for none elsewhere."""
     if source == "digits":
         collection.check_shape(shape, DIGITS_SHAPE, "the digits")
         return read_digits(split)
     if source == SYNTHETIC:
         return open_synthetic(split, shape)
     path = Path(source)
-    readers = {"arrays": arrays.read_arrays, "cifar": cifar.read_cifar, "tree": folder.read_folder}
-    return readers[layout_of(path)](path, split, shape)
+    layout = layout_of(path)
+    if layout == "tree":
+        return folder.read_folder(path, split, shape, preprocessing)
+    return {"arrays": arrays.read_arrays, "cifar": cifar.read_cifar}[layout](path, split, shape)
 
 
 def has_splits(path: Path) -> bool:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-IMAGENET_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-IMAGENET_DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
+from pybench.catalogue.preprocessing import NORMALISATIONS, USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,13 @@ class Normalisation:
     deviation: npt.NDArray[np.float32]
 
 
-IMAGENET = Normalisation(IMAGENET_MEAN, IMAGENET_DEVIATION)
+def normalisation(name: str) -> Normalisation:
+    """That of a row of the catalogue."""
+    row = NORMALISATIONS[name]
+    return Normalisation(np.array(row.mean, np.float32), np.array(row.deviation, np.float32))
+
+
+IMAGENET = normalisation(USUAL.normalisation)
 # Of the pixels of the 50,000 images that train, channel by channel.
 CIFAR10 = Normalisation(np.array([0.4914, 0.4822, 0.4465], np.float32), np.array([0.2470, 0.2435, 0.2616], np.float32))
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from pybench.catalogue.data_sets import SYNTHETIC
+from pybench.catalogue.preprocessing import USUAL, Preprocessing
 from pybench.errors import InputError
 from pybench.models.images import Images, Shape, has_splits, open_images
 from pybench.models.images.synthetic import CLASS_NAMES, TRAINING_IMAGES, VALIDATION_IMAGES
@@ -89,7 +90,9 @@ class DrawnEpochs:
             yield draw_batch("train", numbers, self._shape, self._device)
 
 
-def open_epochs(source: str | Path, shape: Shape, seed: int, batch: int, device: str) -> Epochs:
+def open_epochs(
+    source: str | Path, shape: Shape, seed: int, batch: int, device: str, preprocessing: Preprocessing = USUAL
+) -> Epochs:
     """The images of `source` that train. Raises InputError where they are none but those that judge, or no batch."""
     if source == SYNTHETIC:
         epochs: Epochs = DrawnEpochs(shape, seed, device)
@@ -99,7 +102,7 @@ def open_epochs(source: str | Path, shape: Shape, seed: int, batch: int, device:
                 f"{source} has no images that are held out, so nothing would judge the training",
                 hint="put images into train/ and val/, as ImageNet has them",
             )
-        epochs = StoredEpochs(open_images(source, "train", shape), seed, device)
+        epochs = StoredEpochs(open_images(source, "train", shape, preprocessing), seed, device)
     if epochs.images < batch:
         raise InputError(
             f"{source} has {epochs.images} images that train, which is less than a batch of {batch}",
@@ -108,7 +111,9 @@ def open_epochs(source: str | Path, shape: Shape, seed: int, batch: int, device:
     return epochs
 
 
-def open_held_out(source: str | Path, shape: Shape, limit: int | None, device: str) -> HeldOut:
+def open_held_out(
+    source: str | Path, shape: Shape, limit: int | None, device: str, preprocessing: Preprocessing = USUAL
+) -> HeldOut:
     """The images of `source` that judge, at most `limit` of them, evenly spaced over their order."""
     if source == SYNTHETIC:
         count = min(limit or VALIDATION_IMAGES, VALIDATION_IMAGES)
@@ -119,7 +124,7 @@ def open_held_out(source: str | Path, shape: Shape, limit: int | None, device: s
         ]
         pixels, labels = (torch.cat(parts) for parts in zip(*drawn, strict=True))
         return HeldOut(pixels, labels, CLASS_NAMES)
-    images = open_images(source, "validation", shape).limited(limit)
+    images = open_images(source, "validation", shape, preprocessing).limited(limit)
     pixels, labels = (torch.from_numpy(values).to(device) for values in (images.load_all(), images.labels))
     return HeldOut(pixels, labels, images.classes)
 

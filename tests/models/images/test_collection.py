@@ -21,7 +21,7 @@ def test_a_limit_keeps_all_classes(tmp_path: Path) -> None:
     write_images(tmp_path, {"a": 10, "b": 10})
     limited = read_folder(tmp_path, "validation", (3, 8, 8)).limited(4)
     assert limited.ids == ("a/00.png", "a/05.png", "b/00.png", "b/05.png")
-    assert np.array_equal(limited.read(2), read_picture(tmp_path / "b/00.png", 3, 8, 8))
+    assert np.array_equal(limited.read(2), read_picture(tmp_path / "b/00.png", (3, 8, 8)))
 
 
 def test_the_last_batch_is_filled_up_with_zeros() -> None:
