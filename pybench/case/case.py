@@ -81,11 +81,7 @@ class Case(Factors):
 
     def chosen(self) -> dict[str, Any]:
         """The factors that differ from their default, in the order of `FACTORS`; `sources` last when there are any."""
-        defaults = {name: factor.default for name, factor in self.own_factors().items()} | self._usual()
-        stored = {name: value for name, value in self.factors().items() if value != defaults[name]}
-        if self.sources:
-            stored["sources"] = dict(self.sources)
-        return stored
+        return dict(self.remembered("chosen", _chosen_of))
 
     def _usual(self) -> dict[str, Any]:
         """The defaults that its workload's row has."""
@@ -110,6 +106,11 @@ class Case(Factors):
     def idle(self) -> frozenset[str]:
         """Factors that change nothing about the case because of another factor."""
         return self.remembered("idle", idle_factors)
+
+    @property
+    def meant(self) -> Mapping[str, Any]:
+        """Every factor and option that is not idle, with its value, in the order of `FACTORS`."""
+        return self.remembered("meant", _meant_of)
 
     def remembered(self, name: str, find: Callable[[Case], Derived]) -> Derived:
         """What `find` says of the case, which is asked once. `name`: of what is found, for this case."""
@@ -201,6 +202,16 @@ class Case(Factors):
 def _factors_of(case: Case) -> dict[str, Any]:
     found = {name: getattr(case, name) for name in FACTORS}
     return found | {name: case.value(name) for name in case.own_factors() if name not in FACTORS}
+
+
+def _meant_of(case: Case) -> dict[str, Any]:
+    return {name: value for name, value in case.factors().items() if name not in case.idle}
+
+
+def _chosen_of(case: Case) -> dict[str, Any]:
+    defaults = {name: factor.default for name, factor in case.own_factors().items()} | case._usual()
+    chosen = {name: value for name, value in case.factors().items() if value != defaults[name]}
+    return chosen | ({"sources": dict(case.sources)} if case.sources else {})
 
 
 def _id_of(case: Case) -> str:

@@ -47,12 +47,18 @@ _MINOR = frozenset({"calibration_images", "corpus_field", "corpus_limit_bytes", 
 
 def varying_factors(cases: Sequence[Case]) -> tuple[str, ...]:
     """Factors that are not the same in all cases that they mean something for, in the order of `FACTORS`."""
-    return tuple(name for name, values in _values(cases).items() if len({repr(value) for value in values}) > 1)
+    return tuple(name for name, values in _values(cases).items() if _differ(values))
+
+
+def _differ(values: Iterable[object]) -> bool:
+    """Whether values are not all the same; 1, 1.0 and True are three."""
+    return len(set(map(repr, values))) > 1
 
 
 def _values(cases: Sequence[Case]) -> dict[str, list[object]]:
     """Factor -> its value in each of the cases that it means something for."""
-    return {name: [case.value(name) for case in cases if not is_idle(name, case)] for name in factor_names(cases)}
+    meant = [case.meant for case in cases]
+    return {name: [values[name] for values in meant if name in values] for name in factor_names(cases)}
 
 
 def case_names(cases: Sequence[Case]) -> list[str]:
@@ -90,9 +96,11 @@ def shared_notes(cases: Sequence[Case], factors: Mapping[str, object]) -> list[s
 def constant_factors(cases: Sequence[Case]) -> dict[str, object]:
     """Factors that all cases share which they mean something for, and that some case set, protocol included."""
     chosen = {name for case in cases for name in case.chosen()}
-    names = [name for name in factor_names(cases) if name in chosen]
-    values, varying = _values(cases), varying_factors(cases)
-    return {name: values[name][0] for name in names if values[name] and name not in varying and name != "workload"}
+    return {
+        name: values[0]
+        for name, values in _values(cases).items()
+        if name in chosen and values and name != "workload" and not _differ(values)
+    }
 
 
 def is_protocol(name: str) -> bool:
@@ -109,7 +117,7 @@ def factor_text(name: str, value: object) -> str:
 
 def case_text(case: Case, names: Iterable[str]) -> str:
     """The given factors of a case in one line; left out are those that mean nothing for it, and files not given."""
-    values = {name: case.value(name) for name in names if not is_idle(name, case)}
+    values = {name: case.meant[name] for name in names if name in case.meant}
     given = {
         name: value for name, value in values.items() if value is not None or factor_named(name, case).kind != "file"
     }
