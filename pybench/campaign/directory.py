@@ -354,7 +354,7 @@ def _attempts_in(case: Path, case_id: str, block: int) -> list[RunDirectory]:
     """Every attempt at one run, oldest first. `case`: the folder of the case."""
     name = _block_name(block)
     numbers = sorted(int(match[1]) for found in _names_in(f"{case}/{name}") if (match := _ATTEMPT.fullmatch(found)))
-    return [RunDirectory(case / name / f"attempt-{number:02d}", case_id, block, number) for number in numbers]
+    return [RunDirectory(case / f"{name}/attempt-{number:02d}", case_id, block, number) for number in numbers]
 
 
 def _names_in(folder: Path | str) -> list[str]:

@@ -60,7 +60,8 @@ class EnvironmentFacts(dict[str, Counter[str]]):
 
     def _count(self, prefix: str, name: str, value: object, times: int) -> None:
         if value is not None and not name.endswith("_ns"):
-            self._counts(f"{prefix}{name}")[_text_of(value)] += times
+            counts, text = self._counts(prefix + name), _text_of(value)
+            counts[text] = counts.get(text, 0) + times  # most loads are new, and for these `+=` takes longer
 
     def extend(self, other: EnvironmentFacts) -> None:
         for name, counts in other.items():
@@ -78,4 +79,6 @@ class EnvironmentFacts(dict[str, Counter[str]]):
 
 
 def _text_of(value: object) -> str:
+    if isinstance(value, str):
+        return value
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -81,10 +81,11 @@ CAUTION_SCHEMA: dict[str, Any] = {
     "advice": pl.String,
 }
 _OVER_UNITS = tuple(name for name, row in METRICS.items() if row.is_over_units)
+_NUMBER_OR_NONE = frozenset({int, float, type(None)})
 _NO_METRIC: Mapping[None, Mapping[str, Any]] = {None: {}}  # of a run without any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _LoadedRun:
     """One complete run as read."""
 
@@ -137,7 +138,8 @@ class RunTables:
 
     def __init__(self, campaign: CampaignDirectory) -> None:
         self._campaign = campaign
-        self._metric_rows: list[list[Any]] = []
+        self._metrics: list[tuple[int, str | None, Mapping[str, Any]]] = []
+        """(number of its run, name, as stored)"""
         self._run_rows: list[list[Any]] = []
         self._chunks: list[pl.DataFrame] = []
         self._run_chunks: list[pl.DataFrame] = []
@@ -153,8 +155,7 @@ class RunTables:
         key = _key(run)
         number, self._count = self._count, self._count + 1
         metrics: dict[str, Any] = {**run.summary["metrics"], **run.levels}
-        for name, metric in metrics.items() or _NO_METRIC.items():
-            self._metric_rows.append([number, name, *map(metric.get, _STORED_COLUMNS)])
+        self._metrics += [(number, name, metric) for name, metric in metrics.items() or _NO_METRIC.items()]
         self._run_rows.append(_run_row(run, self._campaign.path))
         self.cautions += _caution_rows(run)
         self.labels[key] = self._share(run.summary["labels"])
@@ -166,14 +167,16 @@ class RunTables:
 
     def finish(self) -> RunTables:
         """Metrics as columns, and without what only helps to add runs: ready for another process."""
-        if self._metric_rows:
-            columns = zip(*self._metric_rows, strict=True)  # polars takes three times as long for rows
+        if self._metrics:
+            numbers, names, stored = zip(*self._metrics, strict=True)
+            # By columns: polars takes three times as long for rows.
+            columns = [numbers, names, *([metric.get(name) for metric in stored] for name in _STORED_COLUMNS)]
             named = zip(_METRICS_STORED.items(), columns, strict=True)
             self._chunks.append(
                 pl.DataFrame([pl.Series(name, column, kind, strict=False) for (name, kind), column in named])
             )
             self._run_chunks.append(pl.DataFrame(self._run_rows, schema=RUNS_SCHEMA, orient="row"))
-        self._metric_rows, self._run_rows, self._shared = [], [], {}
+        self._metrics, self._run_rows, self._shared = [], [], {}
         self.environments.finish()
         return self
 
@@ -278,11 +281,11 @@ def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str
     _check_run(run)
     _check_tables(run, files)
     content = files.read_energy()
-    energy = None if content is None else check_energy(directory, content, run.summary["windows"], run.environment)
-    if directory.case_id not in known or run.run["outcome"] != "ok":
-        return replace(run, energy=energy)
-    levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
-    return replace(run, energy=energy, levels=levels)
+    if content is not None:
+        run.energy = check_energy(directory, content, run.summary["windows"], run.environment)
+    if directory.case_id in known and run.run["outcome"] == "ok":
+        run.levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
+    return run
 
 
 def _check_run(run: _LoadedRun) -> None:
@@ -335,7 +338,7 @@ def _check_rows(files: RunDirectory, name: str, rows: int) -> None:
 
 
 def _is_number_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return type(value) in _NUMBER_OR_NONE  # JSON has no other kinds of numbers, and a bool is none
 
 
 def _key(run: _LoadedRun) -> tuple[str, int]:
