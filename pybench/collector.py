@@ -21,3 +21,17 @@ def no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def collection() -> Iterator[None]:
+    """Inside, cycles are looked for again in spite of `no_collection`, but only among what is made inside."""
+    was_enabled = gc.isenabled()
+    if not was_enabled:
+        gc.freeze()
+        gc.enable()
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            gc.disable()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import pickle
 import signal
@@ -43,7 +44,7 @@ class Processes:
         self._count = count
         self._children: list[subprocess.Popen[bytes]] = []
         self._then: tuple[str, ...] = ()
-        self._begun: Begun[Any, Any] | None = None
+        self._begun: list[Begun[Any, Any]] = []
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """`function` of each task, in the order of the tasks.
@@ -53,8 +54,9 @@ class Processes:
         return self.begin(function, tasks).finish()
 
     def begin(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Begun[Task, Result]:
-        """`map`, whose tasks the other processes begin while this one has something else to do. To be finished before
-        other tasks begin."""
+        """`map`, whose tasks the other processes begin while this one has something else to do.
+
+        Of several lists they begin each when they have done all of the one before, which therefore has to end."""
         begun = self._begin(function, min(self._count, len(tasks)))
         begun.add(tasks)
         begun.end()
@@ -69,8 +71,10 @@ class Processes:
         try:
             self._start(count - 1)
             then, self._then = self._then, ()
-            self._begun = Begun(function, self._children, self.close, then)
-            return self._begun
+            before = self._begun[-1] if self._begun else None
+            begun = Begun(function, self._children, self.close, then, before)
+            self._begun = [one for one in self._begun if one.is_under_way] + [begun]
+            return begun
         except BaseException:  # of a user who interrupts, too
             self.close()
             raise
@@ -88,8 +92,8 @@ class Processes:
 
     def close(self) -> None:
         """Ends the processes, whatever they do."""
-        if self._begun is not None:
-            self._begun.end()
+        for begun in self._begun:
+            begun.end()
         for child in self._children:
             child.kill()
             for pipe in (child.stdin, child.stdout):
@@ -97,7 +101,7 @@ class Processes:
                     if pipe is not None:
                         pipe.close()
             child.wait()
-        self._children = []
+        self._children, self._begun = [], []
 
     def _start(self, wanted: int) -> None:
         while len(self._children) < wanted:
@@ -126,15 +130,20 @@ class Begun(Generic[Task, Result]):
         children: Sequence[subprocess.Popen[bytes]],
         close: Callable[[], None],
         then: Sequence[str],
+        before: Begun[Any, Any] | None,
     ) -> None:
-        """`then`: modules that the children import when no task is left."""
+        """`then`: modules that the children import when no task is left. `before`: tasks that they do first."""
         self._function = function
         self._close = close
         self._tasks: _Tasks[Task] = _Tasks()
         self._results: dict[int, Result] = {}
         self._failures: list[BaseException] = []
         state = (function, self._tasks, self._results, self._failures, then)
-        self._hands = [threading.Thread(target=_hand_over, args=(child, *state), daemon=True) for child in children]
+        earlier: list[threading.Thread] = [] if before is None else before._hands
+        self._hands: list[threading.Thread] = [
+            threading.Thread(target=_hand_over, args=(child, hand, *state), daemon=True)
+            for child, hand in itertools.zip_longest(children, earlier)
+        ]
         for hand in self._hands:
             hand.start()
 
@@ -145,11 +154,20 @@ class Begun(Generic[Task, Result]):
         """No more tasks come."""
         self._tasks.end()
 
-    def finish(self) -> list[Result]:
-        """Helps with what is left, and returns all results. Raises as `Processes.map` does."""
+    @property
+    def is_under_way(self) -> bool:
+        """Whether other processes are at it, or wait for more."""
+        return any(hand.is_alive() for hand in self._hands)
+
+    def finish(self, *, leaving: int = 0) -> list[Result]:
+        """Helps with what is left, and returns all results. Raises as `Processes.map` does.
+
+        `leaving`: how many tasks are left to each of the other processes, without help: they are done before this one
+        would have imported what the tasks need."""
         try:
             self.end()
-            while not self._failures and (taken := self._tasks.take()) is not None:
+            helps = self._tasks.count_waiting() > leaving * len(self._hands)
+            while helps and not self._failures and (taken := self._tasks.take()) is not None:
                 number, task = taken
                 self._results[number] = self._function(task)
             for hand in self._hands:
@@ -182,6 +200,10 @@ class _Tasks(Generic[Task]):
             self._are_all = True
             self._changed.notify_all()
 
+    def count_waiting(self) -> int:
+        with self._changed:
+            return len(self._waiting)
+
     def take(self) -> tuple[int, Task] | None:
         """Waits for a task; None: no more comes."""
         with self._changed:
@@ -191,12 +213,15 @@ class _Tasks(Generic[Task]):
 
 @contextmanager
 def all_cores() -> Iterator[Processes]:
-    """One process for each core that this one may use, at most eight: each takes a second to begin and its memory."""
+    """One process for each core that this one may use, at most eight: each takes a second to begin and its memory.
+
+    Inside, this one looks for no cycles: what it makes with the help of others is much, and stays until the end."""
     processes = Processes(min(max(int(usable_cpus()), 1), _MOST))
-    try:
-        yield processes
-    finally:
-        processes.close()
+    with no_collection():
+        try:
+            yield processes
+        finally:
+            processes.close()
 
 
 def serve() -> None:
@@ -221,9 +246,10 @@ def serve() -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    for module in modules:
-        with contextlib.suppress(Exception):
-            import_module(module)
+    with no_collection():
+        for module in modules:
+            with contextlib.suppress(Exception):
+                import_module(module)
 
 
 def _answer(function: Callable[[Any], Any], task: object) -> bytes:
@@ -248,13 +274,17 @@ def _pickled(value: object) -> bytes:
 
 def _hand_over(
     child: subprocess.Popen[bytes],
+    earlier: threading.Thread | None,
     function: Callable[[Any], Any],
     tasks: _Tasks[Any],
     results: dict[int, Any],
     failures: list[BaseException],
     then: Sequence[str],
 ) -> None:
-    """Gives tasks to one child, one after another, until there are none, and then modules to import."""
+    """Gives tasks to one child, one after another, until there are none, and then modules to import. `earlier`: what
+    gives it other tasks before."""
+    if earlier is not None:
+        earlier.join()
     told: Callable[[Any], Any] | None = function
     try:
         while not failures and (taken := tasks.take()) is not None:

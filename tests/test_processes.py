@@ -265,6 +265,29 @@ def test_tasks_that_come_later_are_begun_before_all_are_known() -> None:
         processes.close()
 
 
+def test_of_two_lists_the_other_processes_do_the_first_one_first() -> None:
+    processes = Processes(2)
+    try:
+        first = processes.begin(own_number, [0.2, 0.0])
+        second = processes.begin(abs, [-1, -2])
+        wait_for(lambda: len(second._results) == 2)
+        assert len(first._results) == 2
+        assert second.finish() == [1, 2]
+        assert os.getpid() not in first.finish()
+    finally:
+        processes.close()
+
+
+def test_few_tasks_are_left_to_the_other_processes() -> None:
+    processes = Processes(2)
+    try:
+        assert os.getpid() not in processes.begin(own_number, [0.1] * 3).finish(leaving=3)
+        assert os.getpid() in processes.begin(own_number, [0.1] * 5).finish(leaving=3)
+        assert Processes(1).begin(own_number, [0.0]).finish(leaving=3) == [os.getpid()]
+    finally:
+        processes.close()
+
+
 def test_a_failure_before_all_tasks_are_known_is_raised_at_the_end() -> None:
     processes = Processes(2)
     begun = processes.open(refuse)

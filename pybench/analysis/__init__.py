@@ -149,9 +149,11 @@ def declared(dataset: Dataset) -> tuple[Contrast, ...]:
 
 
 @no_collection()
-def analyse(dataset: Dataset, processes: Processes | None = None) -> Analysis:
+def analyse(
+    dataset: Dataset, processes: Processes | None = None, *, joules: tuple[JouleFinding, ...] | None = None
+) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
-    read. `processes`: which carry out protocols; None: this one alone."""
+    read. `processes`: which carry out protocols; None: this one alone. `joules`: where they were found before."""
     contrasts, planned = declared(dataset), dataset.plan.cases
     software = SoftwareComparisons(dataset.software)
     try:
@@ -178,7 +180,7 @@ def analyse(dataset: Dataset, processes: Processes | None = None) -> Analysis:
         references=find_references(dataset, cases, compared, measurements),
         token_paths=check_token_paths(dataset),
         path_costs=cost_paths(cases, compared),
-        joules=find_joules(dataset),
+        joules=find_joules(dataset) if joules is None else joules,
         operating_points=find_operating_points(dataset, measurements, software),
         architectures=find_architectures(planned, measurements, software),
         solver_speedups=find_solver_speedups(planned, measurements, software),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pybench.dataset import Dataset
     from pybench.projection import Projection
 
-_IMPORTED_SLOWLY = ("scipy.stats", "pybench.report", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
+_IMPORTED_SLOWLY = ("pybench.report", "matplotlib.pyplot", "matplotlib.backends.backend_svg")
 
 
 def report(
@@ -50,7 +49,6 @@ def report(
         from pybench.dataset import load
 
         dataset = load(directory, processes=processes)
-        gc.freeze()  # it stays until the end: nobody needs to look through it for cycles
         from pybench.report import write_report  # after the runs: the others were idle while this one imports
 
         projection = None if scenario is None else _projection(scenario, dataset)

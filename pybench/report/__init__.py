@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from pybench.analysis import analyse
+from pybench.analysis.findings.joules import find_joules
 from pybench.campaign.layout import RUNS
 from pybench.campaign.storage import storage_error, write_bytes
-from pybench.collector import no_collection
+from pybench.collector import collection, no_collection
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
 from pybench.processes import Begun, Processes
@@ -30,12 +30,14 @@ from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.page import Page
 from pybench.report.sections import build_sections
 from pybench.report.sections.elements import BuiltSection, Element, Material
+from pybench.report.sections.energy import power_drawings
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 
 __all__ = ["write_report"]
 
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"
+_LEFT_FIGURES = 3  # of a process, drawn while another one imports matplotlib
 _FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
@@ -58,7 +60,11 @@ def write_report(
     target = folder or dataset.campaign.report
     run_link = run_link or _relative(dataset.campaign.path / RUNS, target)
     processes = processes or Processes(1)
-    material = Material(dataset, analyse(dataset, processes), measure(dataset), run_link, projection)
+    joules = find_joules(dataset)
+    powers = power_drawings(joules)
+    early = processes.begin(partial(draw, pdf=pdf), powers)  # they rest on runs alone
+    analysis = analyse(dataset, processes, joules=joules)
+    material = Material(dataset, analysis, measure(dataset), run_link, projection, powers)
     begun = processes.open(partial(draw, pdf=pdf))
     with no_collection():
         sections = list(_begun_sections(material, begun))
@@ -69,7 +75,10 @@ def write_report(
         written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
         page = Page(material, sections)
         page.begin()
-    _take_figures(elements, begun.finish())
+    with collection():  # figures have cycles
+        drawn = _drawn(powers, early) | _drawn(_later_drawings(elements, powers), begun)
+    for element in elements:
+        element.take([drawn[drawing] for drawing in element.drawings])
     processes.close()
     for shown in (shown for element in elements for shown in element.pictures):
         written += _write_figure(shown, target / FIGURES)
@@ -83,14 +92,17 @@ def write_report(
 def _begun_sections(material: Material, begun: Begun[Drawing, Picture]) -> Iterator[BuiltSection]:
     """The sections, whose figures others draw while the next one is built."""
     for section in build_sections(material):
-        begun.add([drawing for element in section.elements for drawing in element.drawings])
+        begun.add(_later_drawings(section.elements, material.powers))
         yield section
 
 
-def _take_figures(elements: Sequence[Element], pictures: Sequence[Picture]) -> None:
-    drawn = iter(pictures)
-    for element in elements:
-        element.take(list(islice(drawn, len(element.drawings))))
+def _later_drawings(elements: Iterable[Element], powers: Collection[Drawing]) -> list[Drawing]:
+    """The figures of elements that are not begun before there are sections."""
+    return [drawing for element in elements for drawing in element.drawings if drawing not in powers]
+
+
+def _drawn(drawings: Sequence[Drawing], begun: Begun[Drawing, Picture]) -> dict[Drawing, Picture]:
+    return dict(zip(drawings, begun.finish(leaving=_LEFT_FIGURES), strict=True))
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:

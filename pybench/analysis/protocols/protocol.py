@@ -43,6 +43,7 @@ from pybench.dataset import Dataset
 from pybench.processes import Processes
 
 _TASK_SETTINGS = 8  # tested at once by one process: each result waits until the process that began it has a moment
+_LEFT_TASKS = 16  # of a process, done while another one imports scipy.stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class ProtocolTests:
     def findings(self, units: UnitScores, verdicts: Sequence[Sequence[CaseVerdict]]) -> tuple[ProtocolFinding, ...]:
         """One a protocol. `verdicts`: the house's, one sequence a contrast of the plan."""
         weighed = [self._weigh(one, units, verdicts) for one in self._protocols]  # while the others still test
-        tested = itertools.chain.from_iterable(self._begun.finish())
+        tested = itertools.chain.from_iterable(self._begun.finish(leaving=_LEFT_TASKS))
         return tuple(
             ProtocolFinding(one.protocol, one.contrasts, _with_tests(one.settings, tested), trade_offs)
             for one, trade_offs in zip(self._protocols, weighed, strict=True)

@@ -26,6 +26,7 @@ class Material:
 
     run_link: the folder of all runs, from the page
     projection: of the scenario that the report is asked for; None: of none
+    powers: the figures of power, which may be drawn before there is an analysis
     """
 
     dataset: Dataset
@@ -33,6 +34,7 @@ class Material:
     coverage: Coverage
     run_link: str
     projection: Projection | None = None
+    powers: Sequence[Drawing] = ()
 
     @cached_property
     def kernel_times(self) -> tuple[KernelTimes, ...]:

@@ -50,14 +50,27 @@ def build(material: Material) -> list[Element]:
     findings = material.analysis.joules
     if not findings:
         return []
-    names = case_names([finding.case for finding in findings])
-    drawn = len(findings) if len(findings) <= _ALL_DRAWN else _RUNS_SHOWN
+    names, drawn = _names_of(findings), _count_drawn(findings)
     which = f" Power is drawn for the first {drawn} of {len(findings)} cases." if drawn < len(findings) else ""
     overview = overview_table(findings, names, material.run_link)
     return [
         Paragraph(_LEAD + which, "lead"),
-        Traces(overview, _budgets(findings, names), draw_powers(findings[:drawn], names[:drawn])),
+        Traces(overview, _budgets(findings, names), material.powers),
     ]
+
+
+def power_drawings(findings: Sequence[JouleFinding]) -> list[Drawing]:
+    """The figures of this section, which rest on the runs alone: they can be drawn while the runs are analysed."""
+    drawn = _count_drawn(findings)
+    return draw_powers(findings[:drawn], _names_of(findings)[:drawn])
+
+
+def _names_of(findings: Sequence[JouleFinding]) -> list[str]:
+    return case_names([finding.case for finding in findings])
+
+
+def _count_drawn(findings: Sequence[JouleFinding]) -> int:
+    return len(findings) if len(findings) <= _ALL_DRAWN else _RUNS_SHOWN
 
 
 def _budgets(findings: Sequence[JouleFinding], names: Sequence[str]) -> list[Table]:
