@@ -100,7 +100,7 @@ def collect(dataset: Dataset) -> Measurements:
     invalid = _invalidities(dataset)
     rows = dataset.metric_rows("case_id", "block", "outcome").lazy()
     stored = rows.filter(pl.col("outcome") == "ok", pl.col("metric").is_not_null())
-    columns = stored.group_by("case_id", "metric", maintain_order=True).agg(_StoredValues._fields).collect()
+    columns = stored.group_by("case_id", "metric", maintain_order=True).agg(*_StoredValues.columns()).collect()
     cells: dict[tuple[str, str], MetricValues] = {}
     unknown: Counter[str] = Counter()
     for case_id, name, *values in columns.iter_rows():
@@ -118,7 +118,7 @@ def collect(dataset: Dataset) -> Measurements:
 
 
 class _StoredValues(NamedTuple):
-    """One metric of the `ok` runs of one case, a column each."""
+    """One metric of the `ok` runs of one case, a column each; of windows and methods each one once."""
 
     block: list[int]
     value: list[float | None]
@@ -126,15 +126,21 @@ class _StoredValues(NamedTuple):
     lower: list[float | None]
     upper: list[float | None]
     reason: list[str | None]
-    window: list[str | None]
-    method: list[str | None]
+    window: list[str]
+    method: list[str]
+
+    @classmethod
+    def columns(cls) -> list[pl.Expr]:
+        return [
+            pl.col(name).drop_nulls().unique() if name in ("window", "method") else pl.col(name) for name in cls._fields
+        ]
 
 
 def _cell(stored: _StoredValues, invalid: Mapping[int, Invalidity]) -> MetricValues:
     """`invalid`: block -> why no value of it counts."""
     excluded = {block: invalid[block] for block in stored.block if block in invalid}
-    told = {block: value for block, value in zip(stored.block, stored.value, strict=True) if value is not None}
-    values = {block: value for block, value in told.items() if block not in excluded}
+    told = zip(stored.block, stored.value, strict=True)
+    values = {block: value for block, value in told if value is not None and block not in excluded}
     uncertain = zip(stored.block, stored.u_absolute, strict=True)
     cell = MetricValues(
         values=values,
@@ -143,6 +149,8 @@ def _cell(stored: _StoredValues, invalid: Mapping[int, Invalidity]) -> MetricVal
         windows={window for window in stored.window if window},
         methods={method for method in stored.method if method},
     )
+    if len(values) + len(excluded) == len(stored.block):
+        return cell
     for block, low, high, reason in zip(stored.block, stored.lower, stored.upper, stored.reason, strict=True):
         if block in values or block in excluded:
             continue

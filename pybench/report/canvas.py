@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from pybench.report.font_subsets import cut_once
+from pybench.report.ticks import placed_once
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +132,7 @@ def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     svg = io.StringIO()
-    with _laid_out(figure, FigureCanvasSVG):
+    with placed_once(), _laid_out(figure, FigureCanvasSVG):
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     pdf = _as_pdf(figure) if _with_pdf.get() else None
     plt.close(figure)
@@ -142,7 +143,7 @@ def _as_pdf(figure: Figure) -> bytes:
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
     pdf = io.BytesIO()
-    with _laid_out(figure, FigureCanvasPdf):
+    with placed_once(), _laid_out(figure, FigureCanvasPdf):
         figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     return pdf.getvalue()
 

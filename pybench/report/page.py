@@ -81,7 +81,7 @@ def _environment() -> Environment:
     def svg_of(picture: Picture) -> Markup:
         return Markup(inline(picture))
 
-    environment.globals.update(dash=DASH, svg_of=svg_of, letters_of=letters_of, is_stacked=_is_stacked)
+    environment.globals.update(dash=DASH, svg_of=svg_of, letters_of=letters_of, is_stacked=_is_stacked, zip=zip)
     return environment
 
 

@@ -43,7 +43,7 @@ from pybench.dataset import Dataset
 from pybench.processes import Processes
 
 _TASK_SETTINGS = 8  # tested at once by one process: each result waits until the process that began it has a moment
-_LEFT_TASKS = 16  # of a process, done while another one imports scipy.stats
+_LEFT_TASKS = 24  # of a process, done while another one imports scipy.stats
 
 
 @dataclass(frozen=True, slots=True)
