@@ -10,7 +10,7 @@ rule, by intervals, and stands beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -204,6 +204,8 @@ class _Scales:
     measurements: Measurements
     units: UnitScores
     comparability: Mapping[Pair, PairComparability]
+    _figures: dict[tuple[str, str], Figure] = field(default_factory=dict)
+    """(case id, metric) -> what was read before: a baseline is in many ratios."""
 
     def row(
         self, pair: Pair, accuracy: Pair | None, bounds: Sequence[tuple[Criterion, bool]], own: Verdict | None
@@ -227,6 +229,12 @@ class _Scales:
 
     def figure(self, case: Case, metric: str) -> Figure:
         """Arithmetic mean over repetitions with Student's interval; over images with Wilson's where there are any."""
+        found = self._figures.get((case.id, metric))
+        if found is None:
+            found = self._figures[case.id, metric] = self._mean(case, metric)
+        return found
+
+    def _mean(self, case: Case, metric: str) -> Figure:
         cell = self.measurements.cell(case.id, metric)
         if not cell.values:
             return Figure(None, self.measurements.why_empty(case.id, metric))
