@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybench.analysis import analyse
 from pybench.analysis.findings.joules import find_joules
@@ -25,13 +26,15 @@ from pybench.collector import collection, no_collection
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
 from pybench.processes import Begun, Processes
-from pybench.projection import Projection
 from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.page import Page
 from pybench.report.sections import build_sections
 from pybench.report.sections.elements import BuiltSection, Element, Material
 from pybench.report.sections.energy import power_drawings
 from pybench.report.tables import Table, to_csv, to_latex, to_markdown
+
+if TYPE_CHECKING:
+    from pybench.projection import Projection
 
 __all__ = ["write_report"]
 

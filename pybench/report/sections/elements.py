@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
 from pybench.analysis.findings.kernel_times import KernelTimes, find_kernel_times
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
-from pybench.projection import Projection
 from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.sentences import Sentence
 from pybench.report.tables import Table
+
+if TYPE_CHECKING:
+    from pybench.projection import Projection
 
 
 @dataclass(frozen=True)

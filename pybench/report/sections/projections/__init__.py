@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pybench.case import catalogue_of
-from pybench.projection import Projection
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Tables
-from pybench.report.sections.projections.figure import draw_projection
-from pybench.report.sections.projections.tables import projection_tables
+
+if TYPE_CHECKING:
+    from pybench.projection import Projection
 
 
 def build(material: Material) -> list[Element]:
     projection = material.projection
     if projection is None:
         return []
+    # What reads scenarios takes as long to import as a section takes to build, and few reports have one.
+    from pybench.report.sections.projections.figure import draw_projection
+    from pybench.report.sections.projections.tables import projection_tables
+
     catalogue = catalogue_of(material.dataset.cases.values())
     return [
         Paragraph(_lead(projection), "lead"),
