@@ -78,10 +78,8 @@ quick: lint ## lint, and the tests that start no process and no container, in th
 plans: setup ## every ready plan at its smallest (tests/plans/small.yaml): run, check, report
 	@$(BIN)/pytest -m plans --numprocesses auto --maxprocesses 2 --max-worker-restart 0 --durations 0 tests/plans $(ARGS)
 
-documents: setup ## write what is made of rows: metrics, cautions, reasons and factors in docs/, tables of plans.md, JSON Schemas
-	@$(BIN)/python -m pybench.catalogue.documents docs
-	@$(BIN)/python -m tests.factors_page > docs/factors.md.new && mv docs/factors.md.new docs/factors.md
-	@$(BIN)/pybench schema > schemas/plan.schema.json.new && mv schemas/plan.schema.json.new schemas/plan.schema.json
+documents: setup ## write what in docs/ and schemas/ is made of rows, and docs/results of campaigns/
+	@$(BIN)/python -m documents.pages
 
 bench: setup ## measurements of pybench itself, not tests
 	@$(BIN)/python -P bench/harness/seconds_per_run.py

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from documents.tables import TABLES
 from pybench.case import Case
 from pybench.catalogue.criteria import CRITERIA, CriterionKind
-from pybench.catalogue.documents import TABLES
 from pybench.cli import main
 from pybench.dataset import load
 from pybench.errors import EXIT_OK, EXIT_USAGE

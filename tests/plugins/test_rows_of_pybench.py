@@ -57,8 +57,9 @@ matrix: [{workload: infer, model: acme/tiny, runtime: torch}]
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The folder of a copy, next to the sources that its compiled module is compared with."""
+    """The folder of a copy, next to the sources of its compiled module and the program that writes documents."""
     (tmp_path / "native").symlink_to(SOURCE.parent / "native")
+    (tmp_path / "documents").symlink_to(Path(__file__).parents[2] / "documents")
     return Path(shutil.copytree(SOURCE, tmp_path / "pybench", ignore=shutil.ignore_patterns("__pycache__")))
 
 
@@ -96,8 +97,8 @@ def test_a_data_set_is_a_row_and_a_module_that_opens_it(copied: Path) -> None:
 def test_a_caution_is_a_member_with_an_advice(copied: Path) -> None:
     member = '    DAMP = ("damp", "the air is damp", "close the window")\n'
     _insert(copied / "catalogue/cautions.py", "    NOT_STEADY = (\n", member)
-    code = "from pybench.catalogue.cautions import CautionCode; from pybench.catalogue.documents import PAGES\n"
-    code += "print(CautionCode.DAMP.advice, '`damp`' in PAGES['cautions.md']())"
+    code = "from pybench.catalogue.cautions import CautionCode; from documents.rows import cautions_page\n"
+    code += "print(CautionCode.DAMP.advice, '`damp`' in cautions_page())"
     assert _python(copied, "-c", code).strip() == "close the window True"
 
 

@@ -3,24 +3,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from documents.campaigns import FOLDER, results_pages
+from documents.pages import ROOT
 from pybench.catalogue.papers import PAPERS
-from pybench.cli.results_pages import FOLDER, write_pages
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.process  # archives are read by several processes
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    return dict(write_pages(ROOT))
+    return dict(results_pages(ROOT))
 
 
 def test_the_committed_pages_are_what_the_archives_say(pages: dict[str, str]) -> None:
     written = {path.name: path.read_text() for path in (ROOT / FOLDER).iterdir()}
-    assert written == pages, "run: python -m pybench.cli.results_pages"
+    assert written == pages, "run: make documents"
 
 
 def test_every_archive_is_in_the_index_and_every_paper_that_it_repeats_has_a_page(pages: dict[str, str]) -> None:

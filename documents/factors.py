@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/factors.md, made of the factors and of the rows of workloads, data sets and tasks.
-
-python -m tests.factors_page > docs/factors.md
-"""
+"""docs/factors.md: a section for each factor, and tables of workloads, data sets and tasks."""
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
 
+from documents.markdown import ROWS_SAY, code, table
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.data_sets import DATA_SETS
@@ -19,15 +16,13 @@ from pybench.plan.values import PSEUDO_FACTORS
 
 LONGEST_LINE = 180  # characters
 VALUES_A_LINE = 8
-COMMAND = "python -m tests.factors_page > docs/factors.md"
-_HEAD = """# Factors
+_HEAD = f"""# Factors
+
+{ROWS_SAY}
 
 A [plan](user/plans.md) sets factors, and a case has one value of each.
 A factor that a plan does not set has its default.
 Setting a factor in an entry whose workload does not take it is an error.
-
-This page is made of pybench's own lists.
-Do not edit it: run `python -m tests.factors_page > docs/factors.md`.
 """
 _TITLES: dict[FactorGroup, str] = {
     "run": "Every run",
@@ -56,36 +51,33 @@ _TITLES: dict[FactorGroup, str] = {
 }
 
 
-def page() -> str:
-    """The whole text of docs/factors.md."""
+def factors_page() -> str:
+    """docs/factors.md."""
     groups: tuple[FactorGroup, ...] = typing.get_args(FactorGroup)
-    return "\n".join([_HEAD, *_workloads(), *_data(), *(line for group in groups for line in _section(group))])
+    lines = [_HEAD, *_workloads(), *_data(), *(line for group in groups for line in _section(group))]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _workloads() -> list[str]:
-    rows = [f"| `{row.name}` | {row.meaning} | {row.model} |" for row in WORKLOADS.values()]
-    return ["## Workloads", "", "| workload | one iteration | model |", "| --- | --- | --- |", *rows, ""]
+    rows = [(f"`{row.name}`", row.meaning, row.model) for row in WORKLOADS.values()]
+    return ["## Workloads", "", table(("workload", "one iteration", "model"), rows), ""]
 
 
 def _data() -> list[str]:
     """Data sets, then the tasks that score their units."""
-    sets = [f"| `{row.name}` | {row.meaning} | {row.unit} | {row.task} |" for row in DATA_SETS.values()]
-    tasks = [f"| {row.name} | {row.meaning} | {_listed(row.yields)} |" for row in TASKS.values()]
+    sets = [(f"`{row.name}`", row.meaning, row.unit, row.task) for row in DATA_SETS.values()]
+    tasks = [(row.name, row.meaning, code(row.yields)) for row in TASKS.values()]
     return [
         *("## Data sets", ""),
-        *("| data set | what it contains | unit | task |", "| --- | --- | --- | --- |", *sets, ""),
-        *("| task | score of a unit | metrics |", "| --- | --- | --- |", *tasks, ""),
+        *(table(("data set", "what it contains", "unit", "task"), sets), ""),
+        *(table(("task", "score of a unit", "metrics"), tasks), ""),
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _section(group: FactorGroup) -> list[str]:
     factors = [factor for factor in (*FACTORS.values(), *PSEUDO_FACTORS.values()) if factor.group == group]
     takers = [name for name in WORKLOADS if name in factors[0].workloads()]
-    who = "every workload" if len(takers) == len(WORKLOADS) else _listed(takers)
+    who = "every workload" if len(takers) == len(WORKLOADS) else code(takers)
     return [
         f"## {_TITLES[group]}",
         "",
@@ -112,7 +104,7 @@ def _values_lines(factor: Factor) -> list[str]:
 
 
 def _values(factor: Factor) -> str:
-    named = _listed(factor.choices)
+    named = code(factor.choices)
     if factor.kind == "file":
         return f"{named}, or a path" if named else "a path"
     if factor.kind in ("integer", "number"):
@@ -125,7 +117,3 @@ def _default(factor: Factor) -> str:
     if factor.name in PSEUDO_FACTORS or (factor.default is None and not factor.absent):
         return "none"
     return f"`{described(factor.default)}`".replace("'", "")
-
-
-if __name__ == "__main__":
-    print(page().rstrip())
