@@ -26,10 +26,6 @@ import (
 
 const version = "0.1.0"
 
-// endsOfText: the first that the vocabulary has follows every document (GPT-2's and o200k's, Llama 3's).
-// pybench.preprocess.vocabulary has the same list.
-var endsOfText = []string{"<|endoftext|>", "<|end_of_text|>"}
-
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
@@ -66,7 +62,7 @@ func infer(parsed *options.Options) error {
 	ctx, _ := lifetime.Context()
 	// Whoever waits for a question is asleep in a read, which the end of the stream alone wakes.
 	defer context.AfterFunc(ctx, func() { _ = unix.Shutdown(parsed.ControlFD, unix.SHUT_RDWR) })()
-	if err := inference.Serve(ctx, os.NewFile(uintptr(parsed.ControlFD), "control"), endsOfText); err != nil {
+	if err := inference.Serve(ctx, os.NewFile(uintptr(parsed.ControlFD), "control")); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
@@ -94,7 +90,7 @@ func deliver(parsed *options.Options, report *report) error {
 		return err
 	}
 	defer model.Close()
-	packer, err := newPacker(parsed.Shape, producer, model)
+	packer, err := newPacker(parsed, producer, model)
 	if err != nil {
 		return err
 	}
@@ -118,11 +114,12 @@ func deliver(parsed *options.Options, report *report) error {
 	return producer.End()
 }
 
-func newPacker(shape ring.Shape, producer *ring.Producer, model *tokenizer.Model) (packing.Packer, error) {
-	separator, err := model.FirstID(endsOfText)
+func newPacker(parsed *options.Options, producer *ring.Producer, model *tokenizer.Model) (packing.Packer, error) {
+	separator, err := model.FirstID(parsed.EndsOfText)
 	if err != nil {
 		return nil, err
 	}
+	shape := parsed.Shape
 	if shape.Ragged {
 		return packing.NewRagged(producer, shape.Batch, shape.SeqLen, separator, model.IDBytes)
 	}

@@ -21,6 +21,8 @@ import (
 	"pybench/orchestrator/internal/tokenizer/tokenizertest"
 )
 
+const endOfText = "<|endoftext|>"
+
 // corpusOf writes documents to files and names them in a manifest.
 func corpusOf(t *testing.T, documents ...string) (manifest string, paths []string) {
 	t.Helper()
@@ -68,7 +70,7 @@ func slowly(t *testing.T, model *tokenizer.Model, documents []string) []uint32 {
 		t.Fatal(err)
 	}
 	defer worker.Close()
-	separator, err := model.FirstID(endsOfText)
+	separator, err := model.FirstID([]string{endOfText})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ type started struct {
 func (s started) run(t *testing.T, consumer *ringtest.Consumer) <-chan finished {
 	t.Helper()
 	object, vocabulary := tokenizertest.Paths(t)
-	arguments := append([]string{"--tokenizer-object", object, "--tokenizer", vocabulary,
+	arguments := append([]string{"--tokenizer-object", object, "--tokenizer", vocabulary, "--end-of-text", endOfText,
 		"--filled-fd", joined(consumer.FilledFDs), "--free-fd", joined(consumer.FreeFDs)}, s.inputs...)
 	for _, flag := range []struct {
 		name  string

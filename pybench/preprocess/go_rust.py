@@ -25,6 +25,7 @@ from pybench.preprocess.orchestrator import Counters, Orchestrator
 from pybench.preprocess.packing import RaggedBatch
 from pybench.preprocess.ring import WIDEST_ID_BYTES, FilledSlot, IdBatch, ProducerGoneError, Ring, RingLayout
 from pybench.preprocess.stream import SlotStream
+from pybench.preprocess.vocabulary import ENDS_OF_TEXT
 
 # The orchestrator packs a quarter mebibyte of text at a time, near 70,000 ids. A ring with room for several of these
 # bursts delivered batches of 1,024 ids at 180 MB/s of text. One of 4 slots delivered them at 114 MB/s (2 workers, 2
@@ -69,7 +70,8 @@ def open_batches(
 def tokenizer_flags(tokenizer: Path, threads: int, epochs: int) -> list[str]:
     """The orchestrator's flags that say how it tokenizes."""
     flags = ["--tokenizer-object", str(pybench_tokenizer.object_path()), "--tokenizer", str(tokenizer)]
-    return [*flags, "--workers", str(threads), "--epochs", str(epochs)]
+    ends = [part for token in ENDS_OF_TEXT for part in ("--end-of-text", token)]
+    return [*flags, *ends, "--workers", str(threads), "--epochs", str(epochs)]
 
 
 def feed_options(
@@ -79,6 +81,7 @@ def feed_options(
     return {
         "tokenizer_object": str(pybench_tokenizer.object_path()),
         "tokenizer": str(tokenizer),
+        "ends_of_text": ENDS_OF_TEXT,
         "field": corpus.field,
         "documents": corpus.count,
         "rank": corpus.rank,

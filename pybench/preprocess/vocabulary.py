@@ -15,8 +15,7 @@ from typing import Any
 from pybench.errors import InputError
 
 BUILT_IN = {"tok32k": Path(__file__).with_name("tok32k_gpt2.json")}
-# The token behind each document: the first of these that a vocabulary has (GPT-2's and o200k's, Llama 3's). The
-# orchestrator has the same list.
+# The token behind each document: the first of these that a vocabulary has (GPT-2's and o200k's, Llama 3's).
 ENDS_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>")
 # No tokenizer.json comes near; a larger file is something else.
 FILE_BYTES_MAX = 1 << 28

@@ -32,7 +32,7 @@ from pybench.preprocess.vocabulary import find_tokenizer
 from tests.support.waiting import wait_for
 
 TOKENIZER = find_tokenizer("tok32k")
-FLAGS = ["--tokenizer-object", str(pybench_tokenizer.object_path()), "--tokenizer", str(TOKENIZER)]
+FLAGS = go_rust.tokenizer_flags(TOKENIZER, 1, 1)
 ENDLESS = 0
 
 
@@ -283,7 +283,7 @@ def ring() -> Iterator[Ring]:
 
 def why_it_ended(ring: Ring, flags: list[str]) -> PybenchError:
     """Starts an orchestrator that is bound to refuse, and returns its reason."""
-    orchestrator = Orchestrator(ring, sources().files, [*flags, "--workers", "1"])
+    orchestrator = Orchestrator(ring, sources().files, flags)
     try:
         with pytest.raises(ProducerGoneError):
             ring.reader().wait_ready()
@@ -307,7 +307,7 @@ def test_the_orchestrator_refuses_a_malformed_ring(ring: Ring, offset: int, mess
 
 
 def test_the_orchestrator_refuses_an_object_that_is_not_the_tokenizer(ring: Ring) -> None:
-    error = why_it_ended(ring, ["--tokenizer-object", "libc.so.6", "--tokenizer", str(TOKENIZER)])
+    error = why_it_ended(ring, [*FLAGS, "--tokenizer-object", "libc.so.6"])
     assert "libc.so.6 is not the tokenizer" in error.message
 
 

@@ -17,17 +17,18 @@ import (
 
 // FeedOptions is what text is read, and how it becomes batches. The stream has no end: epochs follow one another.
 type FeedOptions struct {
-	TokenizerObject string `json:"tokenizer_object"`
-	Tokenizer       string `json:"tokenizer"`
-	Field           string `json:"field"`
-	Documents       int    `json:"documents"`
-	Rank            int    `json:"rank"`
-	World           int    `json:"world"`
-	Workers         int    `json:"workers"`
-	Batch           int    `json:"batch"`
-	SeqLen          int    `json:"seq_len"`
-	Slots           int    `json:"slots"`          // batches that the tokenizer may be ahead
-	HashedBatches   int    `json:"hashed_batches"` // the first batches, which are kept
+	TokenizerObject string   `json:"tokenizer_object"`
+	Tokenizer       string   `json:"tokenizer"`
+	EndsOfText      []string `json:"ends_of_text"` // the first that the vocabulary has follows every document
+	Field           string   `json:"field"`
+	Documents       int      `json:"documents"`
+	Rank            int      `json:"rank"`
+	World           int      `json:"world"`
+	Workers         int      `json:"workers"`
+	Batch           int      `json:"batch"`
+	SeqLen          int      `json:"seq_len"`
+	Slots           int      `json:"slots"`          // batches that the tokenizer may be ahead
+	HashedBatches   int      `json:"hashed_batches"` // the first batches, which are kept
 }
 
 // Feed is tokenized text in this process, batch by batch: what the ring is between two processes.
@@ -53,9 +54,8 @@ type filledSlot struct {
 	textBytes uint64
 }
 
-// Start opens tokenizer and corpus and begins to tokenize ahead. endsOfText: the first that the vocabulary has follows
-// every document.
-func Start(ctx context.Context, clock *Clock, options FeedOptions, files, endsOfText []string) (*Feed, error) {
+// Start opens tokenizer and corpus and begins to tokenize ahead.
+func Start(ctx context.Context, clock *Clock, options FeedOptions, files []string) (*Feed, error) {
 	library, err := tokenizer.Open(options.TokenizerObject)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Start(ctx context.Context, clock *Clock, options FeedOptions, files, endsOf
 	if err != nil {
 		return nil, err
 	}
-	separator, err := model.FirstID(endsOfText)
+	separator, err := model.FirstID(options.EndsOfText)
 	if err != nil {
 		return nil, err
 	}

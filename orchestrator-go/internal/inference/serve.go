@@ -21,23 +21,22 @@ import (
 
 // server answers one consumer.
 type server struct {
-	ctx        context.Context
-	endsOfText []string
-	clock      *Clock
-	session    *onnxruntime.Session
-	feed       *Feed
-	ids        onnxruntime.Memory // the batch in hand
+	ctx     context.Context
+	clock   *Clock
+	session *onnxruntime.Session
+	feed    *Feed
+	ids     onnxruntime.Memory // the batch in hand
 }
 
-// Serve answers requests until the consumer is gone, and returns nil then. endsOfText: see Start.
-func Serve(ctx context.Context, stream io.ReadWriter, endsOfText []string) error {
+// Serve answers requests until the consumer is gone, and returns nil then.
+func Serve(ctx context.Context, stream io.ReadWriter) error {
 	runtime.LockOSThread() // the loop that is timed stays on its thread
 	defer runtime.UnlockOSThread()
 	clock, err := NewClock()
 	if err != nil {
 		return err
 	}
-	answering := &server{ctx: ctx, endsOfText: endsOfText, clock: clock}
+	answering := &server{ctx: ctx, clock: clock}
 	for talk := (channel{stream}); ; {
 		asked, err := talk.receive()
 		if errors.Is(err, io.EOF) {
@@ -149,10 +148,11 @@ func (s *server) start(options FeedOptions, raw []byte) (*reply, error) {
 	if inputs := s.session.Inputs; len(inputs) != 1 || inputs[0].Kind != onnxruntime.KindInt64 {
 		return nil, fault.New(fault.Input, "use a language model", "the model takes other inputs than int64 ids alone")
 	}
-	if options.Batch < 1 || options.SeqLen < 1 || options.Slots < 2 || options.Workers < 1 {
-		return nil, fault.New(fault.Consumer, sameRelease, "batches of %d x %d ids, %d slots, %d workers", options.Batch, options.SeqLen, options.Slots, options.Workers)
+	if options.Batch < 1 || options.SeqLen < 1 || options.Slots < 2 || options.Workers < 1 || len(options.EndsOfText) < 1 {
+		return nil, fault.New(fault.Consumer, sameRelease, "batches of %d x %d ids, %d slots, %d workers, %d ends of text",
+			options.Batch, options.SeqLen, options.Slots, options.Workers, len(options.EndsOfText))
 	}
-	feed, err := Start(s.ctx, s.clock, options, strings.Split(string(raw), "\x00"), s.endsOfText)
+	feed, err := Start(s.ctx, s.clock, options, strings.Split(string(raw), "\x00"))
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func serve(t *testing.T) *consumer {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	asking := &consumer{ours, make(chan error, 1)}
-	go func() { asking.ended <- Serve(t.Context(), theirs, []string{"<|endoftext|>"}) }()
+	go func() { asking.ended <- Serve(t.Context(), theirs) }()
 	t.Cleanup(func() { ours.Close() })
 	return asking
 }
@@ -82,7 +82,7 @@ func (c *consumer) feed(t *testing.T, batch, seqLen int, documents ...string) ma
 		paths = append(paths, path)
 	}
 	answer, _ := c.ask(t, map[string]any{"do": "feed", "feed": map[string]any{"tokenizer_object": object,
-		"tokenizer": vocabulary, "field": "text", "world": 1, "workers": 1, "batch": batch, "seq_len": seqLen, "slots": 4,
+		"tokenizer": vocabulary, "ends_of_text": []string{"<|endoftext|>"}, "field": "text", "world": 1, "workers": 1, "batch": batch, "seq_len": seqLen, "slots": 4,
 		"hashed_batches": 2}}, strings.Join(paths, "\x00"))
 	return answer
 }

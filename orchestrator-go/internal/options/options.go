@@ -25,8 +25,9 @@ type Options struct {
 	Help    bool
 	Version bool
 
-	TokenizerObject string // shared object with the C ABI
-	Tokenizer       string // tokenizer.json
+	TokenizerObject string   // shared object with the C ABI
+	Tokenizer       string   // tokenizer.json
+	EndsOfText      []string // the first that the vocabulary has follows every document
 	Selection       corpus.Selection
 	Shape           ring.Shape
 	Workers         int
@@ -98,6 +99,10 @@ func define(into *Options) *flag.FlagSet {
 	flags.Usage = func() {}
 	flags.StringVar(&into.TokenizerObject, "tokenizer-object", "", "`FILE` with the C ABI of the tokenizer, a shared object")
 	flags.StringVar(&into.Tokenizer, "tokenizer", "", "`FILE` of the vocabulary, tokenizer.json")
+	flags.Func("end-of-text", "`TOKEN` that follows every document; may be repeated: the first that the vocabulary has", func(token string) error {
+		into.EndsOfText = append(into.EndsOfText, token)
+		return nil
+	})
 	flags.Func("input", "`PATH` of a file or folder with documents, or - for standard input; may be repeated", func(path string) error {
 		into.Selection.Inputs = append(into.Selection.Inputs, path)
 		return nil
@@ -144,7 +149,7 @@ func check(flags *flag.FlagSet, parsed *Options) error {
 	if given["control-fd"] {
 		return checkControl(given, parsed)
 	}
-	for _, name := range []string{"tokenizer-object", "tokenizer", "batch", "seq-len", "workers",
+	for _, name := range []string{"tokenizer-object", "tokenizer", "end-of-text", "batch", "seq-len", "workers",
 		"ring-fd", "filled-fd", "free-fd", "consumer-pid"} {
 		if !given[name] {
 			return usage("--%s is missing", name)

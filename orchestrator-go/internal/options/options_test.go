@@ -14,15 +14,15 @@ import (
 	"pybench/orchestrator/internal/ring"
 )
 
-const complete = "--tokenizer-object a.so --tokenizer t.json --batch 4 --seq-len 128 --workers 2 " +
+const complete = "--tokenizer-object a.so --tokenizer t.json --end-of-text <e> --batch 4 --seq-len 128 --workers 2 " +
 	"--ring-fd 3 --filled-fd 4 --free-fd 5 --consumer-pid 1"
 
 func TestACompleteCommandLineIsTaken(t *testing.T) {
-	parsed, err := options.Parse(strings.Fields(complete + " --files-from m --epochs 0"))
+	parsed, err := options.Parse(strings.Fields(complete + " --end-of-text <f> --files-from m --epochs 0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options.Options{TokenizerObject: "a.so", Tokenizer: "t.json", Workers: 2, CacheEntries: 1 << 17,
+	want := options.Options{TokenizerObject: "a.so", Tokenizer: "t.json", EndsOfText: []string{"<e>", "<f>"}, Workers: 2, CacheEntries: 1 << 17,
 		Selection: corpus.Selection{Manifest: "m", Field: "text", World: 1}, Shape: ring.Shape{Batch: 4, SeqLen: 128},
 		RingFD: 3, FilledFDs: []int{4}, FreeFDs: []int{5}, ConsumerPID: 1}
 	if !reflect.DeepEqual(*parsed, want) {

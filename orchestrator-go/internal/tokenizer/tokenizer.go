@@ -156,9 +156,9 @@ func (m *Model) Close() {
 // FirstID is the id of the first of these tokens that the vocabulary has.
 func (m *Model) FirstID(tokens []string) (uint32, error) {
 	for _, token := range tokens {
-		text := []byte(token)
+		text := append([]byte(token), 0) // an empty token has an address as well
 		var id uint32
-		if m.library.tokenToID(m.handle, &text[0], uintptr(len(text)), &id) == statusOK {
+		if m.library.tokenToID(m.handle, &text[0], uintptr(len(token)), &id) == statusOK {
 			return id, nil
 		}
 	}
