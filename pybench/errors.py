@@ -40,6 +40,12 @@ EXIT_CHECKPOINTED = 75  # EX_TEMPFAIL of sysexits.h, which batch scripts take fo
 EXIT_INTERRUPTED = 130
 
 
+def in_short(said: object, most: int = 200) -> str:
+    """What a library says, such as its exception, on one line of at most `most` characters."""
+    text = " ".join(str(said).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class PybenchError(Exception):
     """Root of the tree. `message`: what failed, on what. `hint`: what to do about it, or None."""
 

@@ -27,7 +27,7 @@ from pybench.catalogue.plugins import Plugin, sha256_of_package
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.stored import row_from_json, row_to_json
 from pybench.catalogue.workloads import Workload
-from pybench.errors import PluginError
+from pybench.errors import PluginError, in_short
 
 GROUP = "pybench.catalogue"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -116,7 +116,7 @@ def _rows_of(point: EntryPoint) -> tuple[Row, ...]:
     try:
         listed = point.load()
     except (Exception, SystemExit) as error:  # whatever a module can raise at import
-        what = f"cannot be imported: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        what = f"cannot be imported: {type(error).__name__}: {in_short(error, 300)}"
         raise _refusal(point, what, "repair it") from error
     heavy = [name for name in _HEAVY if name in sys.modules and name not in before]
     if heavy:

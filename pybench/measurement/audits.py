@@ -23,6 +23,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import allows_tf32, floating_type, is_single, quantised_type
 from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import Runtime
+from pybench.errors import in_short
 from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.stored_weights import audit_stored
 from pybench.precision.audit import (
@@ -49,7 +50,7 @@ def proven(audit: Callable[[], Audit]) -> Audit:
     except Exception as error:  # whatever a framework throws: the traceback is in the log
         traceback.print_exc()
         kind = type(error).__name__
-        facts = {"error": f"{kind}: {' '.join(str(error).split())[:_LONGEST_ERROR]}"}
+        facts = {"error": f"{kind}: {in_short(error, _LONGEST_ERROR)}"}
         return Audit(f"not known: the audit failed ({kind})", False, (Reason(Cause.AUDIT_FAILED),), facts)
 
 

@@ -18,7 +18,7 @@ from pybench.case import Case
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import KERNELS
-from pybench.errors import UnsupportedError
+from pybench.errors import UnsupportedError, in_short
 from pybench.kernels.engine import profile_of_engine
 from pybench.kernels.launches import profile_of_launches
 from pybench.kernels.profile import Kernel, Profile, time_ratio, work_of
@@ -94,7 +94,7 @@ def add_profile(result: Result, make: Callable[[], Profile]) -> None:
         _put_reason(result, replace(error.reason, detail=""), error.message)
     except Exception as error:  # whatever a framework throws
         traceback.print_exc()
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+        text = f"{type(error).__name__}: {in_short(error, 500)}"
         _put_reason(result, Reason(ReasonCode.NO_PROFILE), text)
     else:
         result.profile = profile

@@ -19,7 +19,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as errors
 
 from pybench.catalogue.precisions import floating_type, quantised_type
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import InputError, UnsupportedError, in_short
 from pybench.precision.emulation import emulate
 from pybench.precision.network import open_network
 
@@ -70,7 +70,7 @@ class ExecutedModel:
         try:
             outputs: list[Values] = self._session.run(None, dict(feed))
         except _REFUSALS as error:
-            raise InputError(f"the graph does not run on its samples ({_short(error)})") from error
+            raise InputError(f"the graph does not run on its samples ({in_short(error)})") from error
         return outputs
 
 
@@ -90,7 +90,7 @@ def open_model(
     try:
         session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except _REFUSALS as error:
-        raise InputError(f"the graph cannot be run ({_short(error)})") from error
+        raise InputError(f"the graph cannot be run ({in_short(error)})") from error
     return ExecutedModel(session)
 
 
@@ -158,8 +158,3 @@ def _by_class(outputs: Values) -> npt.NDArray[np.float64]:
     if outputs.ndim > 3:
         outputs = np.moveaxis(outputs, 1, -1)
     return outputs.reshape(-1, outputs.shape[-1] if outputs.ndim > 1 else 1).astype(np.float64)
-
-
-def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:199] + "…"

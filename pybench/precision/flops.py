@@ -18,7 +18,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import shape_inference
 
-from pybench.errors import InputError
+from pybench.errors import InputError, in_short
 from pybench.onnx_file.graph import node_name
 from pybench.onnx_file.slim import without_weights
 
@@ -47,7 +47,7 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
         model.ir_version = max(model.ir_version, _IR_OF_FREE_WEIGHTS)
         inferred = shape_inference.infer_shapes(model, data_prop=True)
     except (OSError, DecodeError, shape_inference.InferenceError) as error:
-        raise InputError(f"no shapes can be inferred in {path} ({' '.join(str(error).split())[:200]})") from error
+        raise InputError(f"no shapes can be inferred in {path} ({in_short(error)})") from error
     shapes = _shapes(inferred.graph)
     flops: dict[str, int] = {}
     for node in inferred.graph.node:

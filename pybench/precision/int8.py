@@ -39,7 +39,7 @@ from onnxruntime.quantization import (
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from pybench.catalogue.quantisers import QUANTISERS
-from pybench.errors import InputError
+from pybench.errors import InputError, in_short
 from pybench.onnx_file.graph import OnnxGraph, read_graph
 from pybench.onnx_file.products import MULTIPLYING, QUANTISE, multiplied
 from pybench.precision.audit import quantised_nodes
@@ -127,7 +127,7 @@ def _quantising(source: Path) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        text = " ".join(str(error).split())[:200]
+        text = in_short(error)
         if text == "scale issue":  # onnxruntime's words for a range that is NaN
             text = "an activation is NaN on the calibration samples"
         raise InputError(
@@ -173,7 +173,7 @@ def quantise_at_run(
                 nodes_to_exclude=sorted(excluded),
             )
         except _REFUSALS as error:
-            text = " ".join(str(error).split())[:200]
+            text = in_short(error)
             raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="run it in fp32") from error
     found = multiplied(read_graph(destination))
     if not any(kind == "int8" for kind, _ in found.values()):

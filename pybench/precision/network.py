@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto, helper, inliner, numpy_helper, shape_inference, version_converter
 
 from pybench.catalogue.causes import Cause
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import InputError, UnsupportedError, in_short
 
 FIRST_IR_WITH_CONSTANTS = 4  # ONNX's IR.md: until 3, every initialiser is an input, too
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
@@ -139,7 +139,7 @@ class Network:
         try:
             inferred = shape_inference.infer_shapes(self.model, check_type=True, strict_mode=True, data_prop=True)
         except shape_inference.InferenceError as error:
-            raise InputError(f"the graph is not well typed ({_short(error)})") from error
+            raise InputError(f"the graph is not well typed ({in_short(error)})") from error
         self.graph.value_info.extend(inferred.graph.value_info)
         self._reindex()
 
@@ -153,7 +153,7 @@ class Network:
             converted = version_converter.convert_version(self.model, version)
         except (RuntimeError, version_converter.ConvertError) as error:
             raise UnsupportedError(
-                f"the graph cannot be brought from opset {self.opset} to {version} ({_short(error)})",
+                f"the graph cannot be brought from opset {self.opset} to {version} ({in_short(error)})",
                 code=Cause.NO_OPSET,
                 hint="export the model again",
             ) from error
@@ -195,7 +195,7 @@ def open_network(path: Path) -> Network:
         _mend(model)
         onnx.checker.check_model(model)
     except _INVALID as error:
-        raise InputError(f"{path} is not a valid ONNX model ({_short(error)})", hint=_CHECK) from error
+        raise InputError(f"{path} is not a valid ONNX model ({in_short(error)})", hint=_CHECK) from error
     return as_network(model)
 
 
@@ -309,8 +309,3 @@ def _name_nodes(graph: onnx.GraphProto) -> None:
 
 def _has_body(node: onnx.NodeProto) -> bool:
     return any(entry.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for entry in node.attribute)
-
-
-def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:199] + "…"

@@ -17,7 +17,7 @@ from pathlib import Path
 import onnx
 
 from pybench.catalogue.causes import Cause
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import InputError, UnsupportedError, in_short
 from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.products import multiplied, stored_products
 from pybench.precision.audit import SHARE_FOR_INT8, stored_share
@@ -95,7 +95,7 @@ def _with_stored_weights(
         )
         tool.process()
     except (ValueError, RuntimeError, LookupError, AssertionError) as error:
-        text = " ".join(str(error).split())[:200]
+        text = in_short(error)
         raise InputError(f"{source}: its weights cannot be stored in {bits} bits ({text})", hint="use fp32") from error
     finally:
         root.handlers[:] = handlers

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.errors import InputError, PybenchError, UnsupportedError
+from pybench.errors import InputError, PybenchError, UnsupportedError, in_short
 
 _OF_GPUS = {backend.name for backend in RUNTIMES["onnxruntime"].backends if backend.needs_gpu}
 # Of a status that says FAIL, which is a user's file or a GPU: words of CUDA's libraries and of TensorRT's provider.
@@ -79,5 +79,4 @@ def not_started(provider: str) -> UnsupportedError:
 
 def short(error: object) -> str:
     """The message without what stands before it, on one line, at most 200 characters."""
-    text = _PREAMBLE.sub("", " ".join(str(error).split()))
-    return text if len(text) <= 200 else text[:199] + "…"
+    return in_short(_PREAMBLE.sub("", " ".join(str(error).split())))

@@ -25,7 +25,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import floating_type
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
-from pybench.errors import InputError, UnsupportedError
+from pybench.errors import InputError, UnsupportedError, in_short
 from pybench.onnx_file.graph import read_graph
 from pybench.runtimes.memory import memory_errors
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
@@ -212,5 +212,4 @@ def _last_words(error: Exception) -> str:
     """The reason, which stands behind the places in OpenVINO's sources, on one line of at most 200 characters."""
     lines: Iterable[str] = (line.strip() for line in str(error).splitlines())
     said = [line for line in lines if line and not line.startswith(("Exception from", "Check "))]
-    text = said[-1] if said else " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:199] + "…"
+    return in_short(said[-1] if said else error)

@@ -27,7 +27,7 @@ from typing import Any, NoReturn  # noqa: E402
 from pybench import __version__  # noqa: E402
 from pybench.catalogue.causes import Cause  # noqa: E402
 from pybench.catalogue.reasons import Reason  # noqa: E402
-from pybench.errors import DeviceMemoryError, InputError, UnsupportedError, UsageError  # noqa: E402
+from pybench.errors import DeviceMemoryError, InputError, UnsupportedError, UsageError, in_short  # noqa: E402
 
 F_SETSIG = 10  # Linux's <fcntl.h>; Python's fcntl has no name for it
 
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         report = _ended("oom", Reason(Cause.MEMORY_ERROR, str(error) or "Python could not allocate memory"))
     except Exception as error:  # whatever a framework throws: the outcome is `crashed`, the traceback is in the log
         traceback.print_exc()
-        report = _ended("crashed", Reason(Cause.EXCEPTION, _one_line(error), (type(error).__name__,)))
+        report = _ended("crashed", Reason(Cause.EXCEPTION, in_short(error, 500), (type(error).__name__,)))
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pybench":
             lacks = f"this installation of pybench lacks a part: {error}"
             report = {"outcome": "usage_error", "message": lacks, "hint": "install pybench again, then run again"}
@@ -151,11 +151,6 @@ def _send(descriptor: int, report: dict[str, Any]) -> None:
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as pipe:
         pipe.write(json.dumps(report).encode())
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 500 else text[:499] + "…"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import MODULE, PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.catalogue.zoo import LIBRARIES
-from pybench.errors import PybenchError, UnsupportedError
+from pybench.errors import PybenchError, UnsupportedError, in_short
 from pybench.runtimes.host_memory import numa_nodes
 from pybench.worker import affinity, environment
 
@@ -48,7 +48,7 @@ def _asked(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except metadata.PackageNotFoundError:
         return {"available": False, "why": "it is not installed"}
     except Exception as error:  # a broken installation can raise anything at import: that is the answer
-        return {"available": False, "why": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        return {"available": False, "why": f"{type(error).__name__}: {in_short(error, 300)}"}
 
 
 def _machine() -> dict[str, Any]:

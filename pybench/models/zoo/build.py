@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from pybench.catalogue.zoo import Library, library_of, name_in
-from pybench.errors import InputError
+from pybench.errors import InputError, in_short
 from pybench.models.building import draw_statistics
 from pybench.models.checkpoint import State
 from pybench.models.zoo.feeds import ModelInputs
@@ -117,8 +117,8 @@ def _asked(of_library: Callable[[Wanted], AnswerT], wanted: Wanted) -> AnswerT:
     except InputError:
         raise
     except Exception as error:  # whatever a library raises for a configuration that it does not build
-        what = " ".join(str(error).split())[:300]
-        raise InputError(f"{wanted.model} cannot be built: {type(error).__name__}: {what}") from error
+        what = f"{type(error).__name__}: {in_short(error, 300)}"
+        raise InputError(f"{wanted.model} cannot be built: {what}") from error
 
 
 def _library(model: str) -> Library:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pybench.catalogue.causes import Cause
-from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError
+from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError, in_short
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.runtimes.session import TensorSpec, resolved
 from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
@@ -121,7 +121,7 @@ def _parse(library: Any, network: Any, log: Any, source: Path) -> None:
         return
     said = "; ".join(parser.get_error(index).desc() for index in range(parser.num_errors))
     raise InputError(
-        f"TensorRT {library.__version__} cannot parse {source} ({' '.join(said.split())[:400]})",
+        f"TensorRT {library.__version__} cannot parse {source} ({in_short(said, 400)})",
         hint="its ONNX parser does not know every operator and type: export with opset 20, or keep those nodes in FP32",
     )
 

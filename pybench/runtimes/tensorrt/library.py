@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from pybench.catalogue.causes import Cause
-from pybench.errors import UnsupportedError
+from pybench.errors import UnsupportedError, in_short
 
 OLDEST = (10, 6)
 MAJORS = (10, 11)
@@ -76,7 +76,7 @@ class Messages:
 
     def last(self) -> str:
         """The last error, shortened, or what stands for none."""
-        return " ".join(self.errors[-1].split())[:400] if self.errors else "TensorRT gave no reason"
+        return in_short(self.errors[-1], 400) if self.errors else "TensorRT gave no reason"
 
 
 @cache
