@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, TypeVar, cast
 
-from pybench.document.tree import Node, Plain
+from pybench.document.tree import Node, Plain, Unplaced
 from pybench.errors import Problem
 
 if TYPE_CHECKING:
@@ -36,13 +36,8 @@ class Form:
     called: str
 
 
-class WrongValue(Exception):
-    """What is wrong with a value, where it is not said yet. `what`: goes on after the key, as in `takes a list`."""
-
-    def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+class WrongValue(Unplaced):
+    """What is wrong with a value. `what`: goes on after the key, as in `takes a list`."""
 
 
 _Read = Callable[[Node, str, list[Problem]], ValueT]  # node, its key with dots, where problems go -> the value
@@ -193,7 +188,7 @@ def _values(
         if key not in known:
             problem = node.key_place((key,)).problem(f"unknown key `{prefix}{key}`", _hint(key, kind, root))
             problems.append(problem)
-    given = {key: child for key, child in node.children.items() if not _is_null(child)}
+    given = {key: child for key, child in node.children.items() if not child.is_null}
     for key, one in known.items():
         if key not in given and one.default is MISSING and one.default_factory is MISSING:
             problems.append(node.place.problem(f"`{prefix}{key}` is missing"))
@@ -249,10 +244,6 @@ def _is_integer(value: Plain) -> TypeGuard[int]:
 
 def _is_number(value: Plain) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_null(node: Node) -> bool:
-    return node.children is None and node.items is None and node.scalar is None
 
 
 def _shown(node: Node) -> str:

@@ -70,6 +70,15 @@ class Place:
         return Problem(said, self.line, self.column, hint)
 
 
+class Unplaced(Exception):
+    """A problem, and what to do about it, where only whoever catches it knows the place."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One value. A mapping has `children` by key and the places of the keys, a list `items`, a scalar neither."""
@@ -80,6 +89,10 @@ class Node:
     items: tuple[Node, ...] | None = None
     key_places: Mapping[str, Place] = field(default_factory=dict)
     size: int = 1
+
+    @property
+    def is_null(self) -> bool:
+        return self.children is None and self.items is None and self.scalar is None
 
     def plain(self) -> Plain:
         """The value as dicts, lists and scalars."""

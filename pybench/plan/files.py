@@ -27,6 +27,7 @@ from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.zoo import CONFIG, FORMS, LIBRARIES
+from pybench.document import Unplaced
 from pybench.errors import InputError
 from pybench.image_files.layout import layout_of
 from pybench.image_files.tree import check_tree, is_picture
@@ -55,13 +56,8 @@ class UserFile:
         return {"path": str(self.path), "sha256": self.sha256, "bytes": self.bytes, "covers": self.covers}
 
 
-class FileProblem(Exception):
-    """What is wrong with a file, and what to do about it."""
-
-    def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+class FileProblem(Unplaced):
+    """What is wrong with a file."""
 
 
 class UserFiles:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pybench.document import Node, Place, parse_text
+from pybench.document import Node, Place, Unplaced, parse_text
 from pybench.errors import PlanError, Problem
 from pybench.plan.values import nearest
 
@@ -42,11 +42,8 @@ def apply_overrides(
     return root, tuple(problems)
 
 
-class _NoSuchPath(Exception):
-    def __init__(self, what: str, hint: str | None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+class _NoSuchPath(Unplaced):
+    """The plan has no such place."""
 
 
 def _steps(root: Node, words: Sequence[str], known: Collection[str]) -> tuple[str, ...]:

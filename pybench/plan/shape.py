@@ -334,13 +334,13 @@ class _Reader:
         self, node: Node | None, called: str, names: Iterable[str], *, of_list: bool = False, may_be_null: bool = True
     ) -> dict[str, Node]:
         """The known keys of a mapping that may be absent or null."""
-        if node is None or (may_be_null and _is_null(node) and not of_list):
+        if node is None or (may_be_null and node.is_null and not of_list):
             return {}
         return self._mapping(node, called, names, of_list=of_list) or {}
 
     def _blocks(self, node: Node | None) -> tuple[Node, ...]:
         """Mappings of a list; a single mapping or null will do."""
-        if node is None or _is_null(node):
+        if node is None or node.is_null:
             return ()
         return (node,) if node.items is None else node.items
 
@@ -452,7 +452,3 @@ class _Reader:
 def _sized(node: Node, key: str) -> Node:
     """A size as the text that the factor takes, at the place of the size."""
     return Node(node.place, scalar=f"{key}={node.plain()}")
-
-
-def _is_null(node: Node) -> bool:
-    return node.children is None and node.items is None and node.scalar is None

@@ -16,7 +16,7 @@ from pybench.case.factors import FACTORS
 from pybench.catalogue.heads import rates_of
 from pybench.catalogue.runtimes import DEVICES
 from pybench.catalogue.zoo import as_file, is_named
-from pybench.document import Plain, Scalar
+from pybench.document import Plain, Scalar, Unplaced
 from pybench.document.keys import described
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
 
@@ -31,13 +31,8 @@ _AS_SIZES = "as in {image: {height: 224}}, or image.height=224"
 _TRUTHS = {"on": "true", "yes": "true", "y": "true", "off": "false", "no": "false", "n": "false"}
 
 
-class ValueProblem(Exception):
-    """What is wrong with a value, and what to do about it."""
-
-    def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.hint = hint
+class ValueProblem(Unplaced):
+    """What is wrong with a value."""
 
 
 def nearest(name: object, names: Iterable[str]) -> str | None:
