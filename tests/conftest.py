@@ -92,6 +92,30 @@ def simulated(simulated_library: Path, monkeypatch: pytest.MonkeyPatch) -> Simul
 
 
 @pytest.fixture(scope="session")
+def replay_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that plays a recorded power trace in NVML's place, built once a session."""
+    from tests.measure.replay import build_replay_library
+
+    return build_replay_library(tmp_path_factory.mktemp("replay"))
+
+
+@pytest.fixture
+def replayed_gpu(replay_library: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of a library that plays the committed trace in real time."""
+    from tests.measure.replay import TRACE
+
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+    monkeypatch.delenv("PYBENCH_REPLAY_SPEED", raising=False)
+    return str(replay_library)
+
+
+@pytest.fixture
+def replayed(replayed_gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replayed GPU is this machine's."""
+    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", replayed_gpu)
+
+
+@pytest.fixture(scope="session")
 def served_workers() -> Iterator[ReadyWorkers]:
     from tests.support.ready_workers import serve_workers
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pybench import errors
 from pybench.catalogue.causes import Cause
-from pybench.catalogue.cautions import Caution, CautionCode, caution_from_json
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import PlanError, Problem, PybenchError, RefusedValue, RefusedValuesError
 
 
@@ -43,11 +43,11 @@ def test_wrong_values_are_told_with_their_factor_and_hint() -> None:
     assert str(RefusedValuesError([one, other])) == "`model`: there is none (see its list)\n`checkpoint`: odd"
 
 
-def test_every_caution_survives_its_stored_form_and_gives_advice() -> None:
+def test_every_caution_is_stored_with_an_advice() -> None:
     for code in CautionCode:
-        caution = Caution(code, "detail", "latency_mean_ms")
-        assert caution_from_json(caution.as_json()) == caution
-        assert caution.as_json()["advice"]
+        stored = Caution(code, "detail", "latency_mean_ms").as_json()
+        assert stored.pop("advice")
+        assert stored == {"code": code.code, "detail": "detail", "metric": "latency_mean_ms"}
 
 
 def test_every_error_passes_from_one_process_to_another_whole() -> None:

@@ -178,11 +178,3 @@ class Caution:
     def as_json(self) -> dict[str, Any]:
         """The form stored in run.json."""
         return {"code": self.code.code, "detail": self.detail, "metric": self.metric, "advice": self.code.advice}
-
-
-def caution_from_json(stored: dict[str, Any]) -> Caution:
-    """The inverse of `Caution.as_json`; raises KeyError for a code that this version does not know."""
-    return Caution(_BY_CODE[stored["code"]], stored["detail"], stored.get("metric"))
-
-
-_BY_CODE = {member.code: member for member in CautionCode}

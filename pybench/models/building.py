@@ -78,11 +78,6 @@ def _built_in(name: str) -> Model:
     return MODELS[name]
 
 
-def parameter_count(model: nn.Module) -> int:
-    """Trainable numbers of a model."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def draw_statistics(model: nn.Module) -> None:
     """Running statistics as if the model had seen something. At their initial 0 and 1 an exporter folds normalisation
     away, and no convolution has a bias: a network that is faster than any trained one. Training overwrites them.

@@ -23,7 +23,7 @@ from pybench.measure.timing.clock import monotonic_ns
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.orchestrator import Counters, Orchestrator
 from pybench.preprocess.packing import RaggedBatch
-from pybench.preprocess.ring import WIDEST_ID_BYTES, FilledSlot, IdBatch, ProducerGoneError, Ring, RingLayout
+from pybench.preprocess.ring import WIDEST_ID_BYTES, FilledSlot, ProducerGoneError, Ring, RingLayout
 from pybench.preprocess.stream import SlotStream
 from pybench.preprocess.vocabulary import ENDS_OF_TEXT
 
@@ -119,7 +119,7 @@ class GoRustStream(SlotStream):
 
     @property
     def orchestrator_pid(self) -> int:
-        """The process that does the work: for measuring its memory and processor time."""
+        """The process that does the work."""
         return self._orchestrator.pid
 
     @property
@@ -149,19 +149,6 @@ class GoRustStream(SlotStream):
         self.wait_ns += monotonic_ns() - begin_ns
         self._count(ids, slot.text_bytes)
         return ids
-
-    def in_place(self) -> Iterator[IdBatch]:
-        """The batches as they lie in the ring: uint16 or uint32 [batch, seq_len].
-
-        Each is valid until the next is asked for; then the orchestrator writes over it.
-        """
-        while True:
-            try:
-                slot = self.take()
-            except StopIteration:
-                return
-            yield slot.ids
-            self.give_back(slot.index)
 
     def ragged(self) -> Iterator[RaggedBatch]:
         """The batches of a ragged stream, as arrays of the caller's own."""

@@ -17,17 +17,9 @@ import pytest
 from bench.energy import record, schedule
 from bench.energy.peers import TimedPeer, open_peers
 from pybench import _native
-from tests.measure.replay import TRACE, build_replay_library
 
 PARTS = 3
 FIRST = schedule.KERNEL_SETS["first"]
-
-
-@pytest.fixture
-def replayed_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
-    monkeypatch.delenv("PYBENCH_REPLAY_SPEED", raising=False)
-    return str(build_replay_library(tmp_path))
 
 
 def read(path: Path) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ from pybench.cli.report import report
 from pybench.errors import CorruptError
 from pybench.publication.pack.contents import select
 from tests.support.campaigns import CampaignBuilder, finish_again
+from tests.support.folders import contents_of
 
 pytestmark = pytest.mark.slow  # each test writes a report twice
 
@@ -44,10 +45,6 @@ def _is_made_again(builder: CampaignBuilder) -> bool:
     report(builder.path)
     after = page.stat()
     return before is None or (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns)
-
-
-def _bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_report_of_which_nothing_changed_is_left_as_it_is(
@@ -136,12 +133,13 @@ def test_it_is_made_again_after_any_change_and_equals_one_made_without_a_record(
 ) -> None:
     change(builder)
     assert _is_made_again(builder)
-    found = _bytes(builder.campaign.report)
+    found = contents_of(builder.campaign.report)
     for hidden in builder.path.glob(".*"):
         hidden.unlink()
     shutil.rmtree(builder.campaign.report)
     report(builder.path)
-    assert found.items() >= _bytes(builder.campaign.report).items()  # a figure that nothing is in any more may stay
+    # A figure that nothing is in any more may stay.
+    assert found.items() >= contents_of(builder.campaign.report).items()
 
 
 def test_a_changed_byte_is_an_error_whatever_the_record_says(builder: CampaignBuilder) -> None:

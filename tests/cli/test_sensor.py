@@ -19,7 +19,7 @@ from pybench.cli import main
 from pybench.cli.sensor_table import describe_profile
 from pybench.machine import profiles
 from pybench.measure import ASSUMED
-from tests.measure.replay import UUID, build_replay_library
+from tests.measure.replay import UUID
 from tests.measure.replayed_board import SHORT_LOADS, install, write_board
 from tests.measure.synthetic_sensor import Sensor
 
@@ -97,11 +97,6 @@ def test_every_number_of_a_profile_is_in_the_table() -> None:
     }
     assert numbers - shown == {"state_ratio"}, "an allowance, not a property of this board's sensor"
     assert len(list(describe_profile(MEASURED.as_json()))) == len(ROWS) + 3
-
-
-@pytest.fixture(scope="module")
-def replay_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_replay_library(tmp_path_factory.mktemp("replay"))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.support.ports import free_ports
+from tests.support.processes import is_running
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 SBIN = "/usr/sbin"
@@ -171,9 +172,9 @@ class SlurmCluster:
             pid = int(pid_file.read_text())
             os.kill(pid, number)
             end = time.monotonic() + 3  # a slurmd waits for the ends of its jobs
-            while _is_running(pid) and time.monotonic() < end:
+            while is_running(pid) and time.monotonic() < end:
                 time.sleep(0.05)
-            if _is_running(pid):
+            if is_running(pid):
                 os.kill(pid, signal.SIGKILL)
 
     def _end_jobs(self, node: str) -> None:
@@ -193,14 +194,6 @@ class SlurmCluster:
         for pid in [*watchers, *others]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def _is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _remove_memory_cgroups() -> None:

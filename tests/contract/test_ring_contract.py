@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,7 @@ from pybench.preprocess.orchestrator import Orchestrator
 from pybench.preprocess.program import find_orchestrator
 from pybench.preprocess.ring import ProducerGoneError, Ring, RingLayout
 from pybench.preprocess.vocabulary import find_tokenizer
+from tests.support.processes import wait_for_end
 from tests.support.waiting import wait_for
 
 TOKENIZER = find_tokenizer("tok32k")
@@ -81,10 +82,13 @@ def test_the_ring_delivers_the_ids_of_the_slow_way(
 def test_batches_in_place_are_narrow_views_of_the_same_ids() -> None:
     with go_rust.open_batches(TOKENIZER, sources(), 8, 128, 2, slots=2) as stream:
         got = []
-        for ids in stream.in_place():
-            assert ids.dtype == np.uint16
-            assert ids.base is not None
-            got.append(ids.copy())
+        with suppress(StopIteration):
+            while True:
+                slot = stream.take()
+                assert slot.ids.dtype == np.uint16
+                assert slot.ids.base is not None
+                got.append(slot.ids.copy())
+                stream.give_back(slot.index)
     np.testing.assert_array_equal(np.concatenate(got).ravel(), slow_ids()[: stream.tokens])
 
 
@@ -148,18 +152,6 @@ def test_the_wait_for_a_slow_consumer_is_counted() -> None:
     # It may come late to a wait, as on a busy machine, but not to every other one.
     assert stream.counters.credit_wait_s >= pauses * pause_s / 2
     assert stream.wait_s < stream.counters.wall_s
-
-
-def wait_for_end(pid: int, patience_s: float = 60.0) -> bool:
-    """Whether the process ends within that time; true at once for one that is gone."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], patience_s)[0])
-    finally:
-        os.close(handle)
 
 
 CONSUMER = """

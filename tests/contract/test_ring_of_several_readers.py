@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ import pytest
 from pybench.preprocess import find_tokenizer, go_rust, open_batches, resolve_corpus
 from pybench.preprocess.orchestrator import Counters, Orchestrator
 from pybench.preprocess.ring import Ring, RingLayout
+from tests.support.processes import wait_for_end
 from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -107,17 +107,6 @@ def launch(stack: ExitStack, **options: object) -> Launch:
     return made
 
 
-def ends(pid: int, patience_s: float = 60.0) -> bool:
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], patience_s)[0])
-    finally:
-        os.close(handle)
-
-
 def dealt() -> list[dict[str, object]]:
     """What each reader has to get: every third batch, by the path `rust`."""
     with open_batches("rust", TOKENIZER, CORPUS, BATCH, SEQ_LEN) as stream:
@@ -147,7 +136,7 @@ def test_a_reader_that_is_killed_ends_the_orchestrator_and_so_the_other_readers(
     made = launch(launched, epochs=0)
     made.wait_for_first()
     made.readers[number].kill()
-    assert ends(made.orchestrator.pid)
+    assert wait_for_end(made.orchestrator.pid)
     assert f"consumer {number + 1} of {READERS} closed the ring" in str(made.orchestrator.failure())
     for other in set(range(READERS)) - {number}:
         assert "closed the ring before the end" in str(made.said(other)["error"])
@@ -225,5 +214,5 @@ def test_a_launcher_that_is_killed_leaves_no_process_and_no_memory() -> None:
         assert holders_of(memory) == {launcher.pid, *pids}
         launcher.kill()
         launcher.wait()
-    assert all(ends(pid) for pid in pids), f"of {pids} some live on"
+    assert all(wait_for_end(pid) for pid in pids), f"of {pids} some live on"
     assert holders_of(memory) == set()

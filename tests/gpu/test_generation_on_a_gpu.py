@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
@@ -28,12 +24,6 @@ CASE = Case(
     workload="generate", model="tinylm-small", runtime="onnxruntime", device="cuda", provider="cuda", batch=3,
     seq_len=24, new_tokens=16, iterations=5, warmup_iterations=1, energy_window_s=0.5,
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    with patch.dict(os.environ):
-        yield
 
 
 def opened(case: Case, temperature: float = 0.0) -> Generation:

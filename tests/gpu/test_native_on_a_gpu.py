@@ -6,10 +6,6 @@ Needs the orchestrator and a wheel of onnxruntime-gpu whose provider starts; wha
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 
@@ -29,12 +25,6 @@ CASE = Case(
     workload="infer", model="tinylm-tiny", runtime="native", path="go_rust", device="cuda", provider="cuda", batch=4,
     seq_len=64, iterations=50, warmup_iterations=5, energy_window_s=0.5, corpus_limit_bytes=400_000,
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    with patch.dict(os.environ):
-        yield
 
 
 def opened(case: Case) -> OpenedModel:

@@ -11,12 +11,9 @@ as in a campaign: what is set of TF32 in the environment is read once by CUDA's 
 from __future__ import annotations
 
 import multiprocessing
-import os
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +47,6 @@ LEAST = {"tf32": 5e-5, "fp16": 1e-4, "bf16": 1e-3}  # by which a precision has t
 
 Outputs = npt.NDArray[Any]
 Found = tuple[Outputs, Audit]
-
-
-@pytest.fixture(autouse=True)
-def environment() -> Iterator[None]:
-    with patch.dict(os.environ):
-        yield
 
 
 @cache

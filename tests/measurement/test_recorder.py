@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, weakest
 from pybench.measurement.recorder import Amounts, Recorder, record
 from pybench.measurement.result import Result, Validity
-from tests.measure.replay import TRACE, UUID, build_replay_library
+from tests.measure.replay import UUID
 from tests.measure.simulated_cuda import BEFORE, GRAPH, SimulatedDriver
 from tests.support.making import codes
 from tests.support.reasons import codes_of, reasons_of
@@ -235,9 +234,8 @@ def test_what_stands_before_each_iteration_has_a_window_and_no_part_in_rates(
     assert not any(name.startswith("gpu_slow") for name in result.metrics)
 
 
-def test_energy_is_without_what_stands_before_each_iteration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+@pytest.mark.usefixtures("replayed")
+def test_energy_is_without_what_stands_before_each_iteration() -> None:
     work = CallReplayer(lambda: rest(10))
     work.before = CallReplayer(lambda: rest(4))
     case = NOOP.with_factors(iterations=3, energy_window_s=0.3, idle_window_s=0.2)
@@ -280,11 +278,8 @@ def test_a_host_that_launches_as_slowly_as_the_gpu_works_raises_a_caution(
     assert "host_bound" not in codes(recorded_graph(simulated))
 
 
-def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+@pytest.mark.usefixtures("replayed")
+def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed() -> None:
     known = {UUID: replace(ASSUMED, uuid=UUID, origin="measured", steps=60)}
     case = NOOP.with_factors(iterations=5, idle_window_s=0.0)
     measured_run = record(case, lambda: rest(20), Amounts(samples=1), UUID, sensors=known)
@@ -295,11 +290,8 @@ def test_a_run_carries_the_profile_of_its_board_or_says_that_it_is_assumed(
     assert "sensor_assumed" in codes(other_board)
 
 
-def test_parts_have_joules_of_their_own_windows_on_a_sampled_board(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
+@pytest.mark.usefixtures("replayed")
+def test_parts_have_joules_of_their_own_windows_on_a_sampled_board() -> None:
     case = Case(workload="generate", iterations=3, energy_window_s=0.3, idle_window_s=0.2, warmup_iterations=0)
     with Recorder(case, UUID) as recorder:
         recorder.warm_up(lambda: rest(5))

@@ -9,10 +9,11 @@ import torch
 from pybench.case import Case
 from pybench.catalogue.models import MODELS, Model
 from pybench.errors import InputError, UsageError
-from pybench.models.building import build, check_weights, parameter_count
+from pybench.models.building import build, check_weights
 from pybench.models.distilbert import DistilBert
 from pybench.models.tinylm import Size, TinyLm
 from pybench.models.unet3d import Unet3d
+from tests.models.parameters import parameter_count
 
 
 def test_the_sizes_in_the_headers_hold() -> None:

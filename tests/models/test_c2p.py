@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from pybench.catalogue.models import MODELS
-from pybench.models.building import build, parameter_count
+from pybench.models.building import build
 from pybench.models.fluid_states import COUNTS, draw_inputs, open_states
 from pybench.models.samples import open_samples
 from pybench.models.training.fluid_states import train_pressures
+from tests.models.parameters import parameter_count
 
 
 @pytest.mark.parametrize(

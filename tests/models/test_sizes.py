@@ -11,8 +11,9 @@ import torch
 from pybench.campaign.recipe import recipes_of
 from pybench.case import Case, case_from_json, case_to_json
 from pybench.catalogue.models import MODELS, Model
-from pybench.models.building import build, parameter_count
+from pybench.models.building import build
 from pybench.models.export import export_onnx
+from tests.models.parameters import parameter_count
 from tests.support.making import run
 
 SIZED = [row for row in MODELS.values() if row.least_size is not None]

@@ -14,7 +14,8 @@ from pybench.campaign.recipe import recipes_of
 from pybench.case import Case, case_from_json, case_to_json
 from pybench.catalogue.blocks import BLOCKS
 from pybench.catalogue.models import MODELS
-from pybench.models.building import build, parameter_count
+from pybench.models.building import build
+from tests.models.parameters import parameter_count
 from tests.support.making import run
 
 STACK = Case(workload="infer", model="stack", runtime="onnxruntime", width=32, depth=2)

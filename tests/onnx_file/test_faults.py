@@ -11,6 +11,7 @@ import pytest
 
 from pybench.onnx_file.faults import LARGEST_BYTES, Fault, opened
 from pybench.onnx_file.graph import OnnxModel
+from tests.onnx_file.sparse import write_sparse
 from tests.support.onnx_files import write
 from tests.support.onnx_models import product
 
@@ -94,16 +95,8 @@ def test_weights_of_every_width_have_the_right_length(tmp_path: Path, kind: str,
 
 def test_weights_are_not_read(tmp_path: Path) -> None:
     """A gigabyte of weights, which takes no room on the disk, takes none in memory either."""
-    size = 2**30
-    content = product()
-    weight = content.graph.initializer.pop()
-    weight.dims[:], weight.raw_data = [size // 4], b""
-    tensor = weight.SerializeToString() + _head(9, size)  # raw_data comes last
-    graph = content.graph.SerializeToString() + _head(5, len(tensor) + size) + tensor
-    content.ClearField("graph")
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content.SerializeToString() + _head(7, len(graph) + size) + graph)
-    os.truncate(path, path.stat().st_size + size)
+    size, path = 2**30, tmp_path / "model.onnx"
+    write_sparse(product(), size, path)
     tracemalloc.start()
     found = opened(path)
     _, peak_bytes = tracemalloc.get_traced_memory()
@@ -113,12 +106,3 @@ def test_weights_are_not_read(tmp_path: Path) -> None:
     assert peak_bytes < 2**20
     os.truncate(path, LARGEST_BYTES + 1)
     assert fault_in(path).startswith(f"it has {LARGEST_BYTES + 1} bytes, and protobuf reads {LARGEST_BYTES}")
-
-
-def _head(field: int, length: int) -> bytes:
-    """What stands before `length` bytes of a field: its key and the length, each a varint."""
-    written = bytearray([field << 3 | 2])
-    while length > 0x7F:
-        written.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*written, length])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from onnx import helper, numpy_helper
 
 from pybench.errors import InputError
 from pybench.onnx_file.slim import without_weights
+from tests.onnx_file.sparse import write_sparse
 from tests.support.onnx_files import write
 from tests.support.onnx_models import FEATURES, model, product
 
@@ -50,16 +50,8 @@ def test_nothing_left_out_is_the_same_file(tmp_path: Path) -> None:
 
 
 def test_a_gigabyte_of_weights_is_not_read(tmp_path: Path) -> None:
-    size = 2**30
-    content = product()
-    weight = content.graph.initializer.pop()
-    weight.dims[:], weight.raw_data = [size // 4], b""
-    tensor = weight.SerializeToString() + _head(9, size)
-    graph = content.graph.SerializeToString() + _head(5, len(tensor) + size) + tensor
-    content.ClearField("graph")
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content.SerializeToString() + _head(7, len(graph) + size) + graph)
-    os.truncate(path, path.stat().st_size + size)
+    size, path = 2**30, tmp_path / "model.onnx"
+    write_sparse(product(), size, path)
     tracemalloc.start()
     slim = without_weights(path, 1024)
     _, peak_bytes = tracemalloc.get_traced_memory()
@@ -72,12 +64,3 @@ def test_a_gigabyte_of_weights_is_not_read(tmp_path: Path) -> None:
 def test_what_is_no_onnx_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not an ONNX file"):
         without_weights(write("corrupt", tmp_path), 1024)
-
-
-def _head(field: int, length: int) -> bytes:
-    """What stands before `length` bytes of a field: its key and the length, each a varint."""
-    written = bytearray([field << 3 | 2])
-    while length > 0x7F:
-        written.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*written, length])

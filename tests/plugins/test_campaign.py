@@ -6,12 +6,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import pybench
 from tests.plugins.installation import Installation, ran
+from tests.support.folders import contents_of
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -91,7 +91,7 @@ def test_a_campaign_is_read_published_and_replayed_without_the_packages(
 ) -> None:
     for made, out in ((installed, "with"), (bare, "without")):
         assert made.pybench("report", RESULTS, "--out", out, cwd=campaign).returncode == 0
-    assert _files(campaign / "with") == _files(campaign / "without")
+    assert contents_of(campaign / "with") == contents_of(campaign / "without")
     for command in ("status", "check", "analyse"):
         ended = bare.pybench(command, RESULTS, cwd=campaign)
         assert ended.returncode == 0, ended.stderr
@@ -134,7 +134,3 @@ def test_a_frame_has_a_column_for_each_option(campaign: Path) -> None:
     frame = pybench.load(campaign / RESULTS)
     found = frame.select("workload", "sorting.count").unique().rows()
     assert sorted(found, key=str) == [("infer", None), ("sort", 1000), ("sort", 10000)]
-
-
-def _files(folder: Path) -> dict[str, Any]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

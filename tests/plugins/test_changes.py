@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.installation import Installation
+from tests.support.folders import contents_of
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
@@ -48,13 +49,13 @@ def campaigns(installed: Installation, tmp_path_factory: pytest.TempPathFactory)
 def test_a_campaign_does_not_continue_with_another_version(
     installed: Installation, campaigns: Path, source: tuple[str, ...]
 ) -> None:
-    before = _contents(campaigns / "old")
+    before = contents_of(campaigns / "old")
     ended = installed.pybench("run", *source, cwd=campaigns)
     assert ended.returncode == 2
     assert "acme-models (0.1, sha256 " in ended.stderr
     assert ") has changed since this campaign began: it is 0.2, sha256 " in ended.stderr
     assert "hint: choose another folder with --out, or install the former one" in ended.stderr
-    assert _contents(campaigns / "old") == before
+    assert contents_of(campaigns / "old") == before
 
 
 def test_what_is_made_of_a_model_is_made_of_its_code(campaigns: Path) -> None:
@@ -95,10 +96,6 @@ def test_a_package_that_changes_under_a_worker_is_refused(
     report = installed.worker(tmp_path / "run", campaigns / "new")
     assert report["outcome"] == "usage_error"
     assert "has changed since this campaign began" in report["message"]
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def _model_bytes(campaign: Path) -> dict[str, float]:

@@ -19,7 +19,7 @@ from pybench.launcher import FileAccess, LocalLauncher
 from pybench.launcher.launch import Launched, Output
 from pybench.machine import Machine
 from pybench.measure import may_set
-from tests.measure.replay import UUID, Boards, build_replay_library, play_boards
+from tests.measure.replay import UUID, Boards, play_boards
 from tests.runner.conftest import Run, plan_content
 from tests.runner.machines import WillingMachine
 from tests.runner.test_campaign import interrupt_twice, start_runner, worker_pids
@@ -28,14 +28,9 @@ from tests.support.waiting import wait_for
 CAPPED_AND_BACK = ["power_limit_mw 300000", "power_limit_mw 700000"]
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_replay_library(tmp_path_factory.mktemp("replay"))
-
-
 @pytest.fixture
-def boards(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boards:
-    return play_boards(library, tmp_path, monkeypatch)
+def boards(replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boards:
+    return play_boards(replay_library, tmp_path, monkeypatch)
 
 
 def capped(**factors: Any) -> Case:

@@ -24,6 +24,7 @@ from pybench.errors import CorruptError, UsageError
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
 from tests.support.gate import Gate, gate_here
+from tests.support.processes import is_running
 from tests.support.waiting import wait_for
 
 
@@ -345,10 +346,3 @@ def kill_worker_of(campaign: CampaignDirectory, number: signal.Signals) -> None:
     pids = wait_for(lambda: worker_pids(campaign))
     time.sleep(0.5)
     os.kill(pids[0], number)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

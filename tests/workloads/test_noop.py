@@ -3,22 +3,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pybench.case import Case
 from pybench.errors import UnsupportedError
-from tests.measure.replay import TRACE, UUID, build_replay_library
+from tests.measure.replay import UUID
 from tests.support.making import run
 
 NOOP = Case(workload="noop", iterations=10)
-
-
-@pytest.fixture
-def replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
 
 
 def test_a_noop_times_nothing() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import GPU, METRICS
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result
-from tests.measure.replay import TRACE, UUID, build_replay_library
+from tests.measure.replay import UUID
 from tests.support.making import run
 
 SMALL = {"batch": 1, "threads": 1, "iterations": 3, "warmup_iterations": 1, "idle_window_s": 0.01}
@@ -58,12 +57,6 @@ def stored_of(result: Result, case: Case) -> set[str]:
 def test_a_case_yields_what_its_run_stores(case: Case) -> None:
     result = run(case)
     assert stored_of(result, case) == metrics_of(case)
-
-
-@pytest.fixture
-def replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYBENCH_NVML_LIBRARY", str(build_replay_library(tmp_path)))
-    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(TRACE))
 
 
 @pytest.mark.usefixtures("replayed")

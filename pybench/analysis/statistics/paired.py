@@ -105,7 +105,7 @@ def compare_paired(
     pivot = spread_pivot(differences)
     estimate = estimate_by(pivot, differences, confidence)
     width = math.log1p(margin) if scale == "ratio" else margin
-    detectable = None if pivot is None else _detectable(pivot, ALPHA, POWER)
+    detectable = None if pivot is None else _detectable(pivot)
     return Effect(
         scale=scale,
         estimate=estimate.exp() if scale == "ratio" else estimate,
@@ -131,25 +131,15 @@ def p_of_no_effect(differences: Sample) -> float | None:
     return None if pivot is None else pivot.p_different(0.0)
 
 
-def p_of_no_equivalence(differences: Sample, margin: float) -> float | None:
-    """p of a mean outside (-margin, margin): the larger of two one-sided tests; None as in `p_of_no_effect`."""
-    pivot = spread_pivot(differences)
-    return None if pivot is None else _not_equivalent(pivot, margin)
-
-
-def smallest_detectable(differences: Sample, alpha: float = ALPHA, power: float = POWER) -> float | None:
-    """The mean that the two-sided test of this n, spread and skewness finds with probability `power`, on the same
-    scale. The side of the longer tail counts, where the test asks for more."""
-    pivot = spread_pivot(differences)
-    return None if pivot is None else _detectable(pivot, alpha, power)
-
-
 def _not_equivalent(pivot: Pivot, margin: float) -> float:
+    """p of a mean outside (-margin, margin): the larger of two one-sided tests."""
     return max(pivot.p_above(-margin), pivot.p_below(margin))
 
 
-def _detectable(pivot: Pivot, alpha: float, power: float) -> float:
-    critical, freedom = pivot.critical(alpha), pivot.freedom
+def _detectable(pivot: Pivot) -> float:
+    """The mean that the two-sided test of this n, spread and skewness finds with probability `POWER`, on the same
+    scale. The side of the longer tail counts, where the test asks for more."""
+    critical, freedom = pivot.critical(ALPHA), pivot.freedom
     survival = scipy.special._ufuncs._nct_sf
 
     def lack_of_power(noncentrality: float) -> float:
@@ -157,7 +147,7 @@ def _detectable(pivot: Pivot, alpha: float, power: float) -> float:
         far = float(scipy.special.nctdtr(freedom, noncentrality, -critical))
         # `nct.sf` takes twenty times as long: it first looks at the shapes and bounds of its arguments.
         near = min(max(float(survival(critical, freedom, noncentrality)), 0.0), 1.0)
-        return near + (0.0 if math.isnan(far) else far) - power
+        return near + (0.0 if math.isnan(far) else far) - POWER
 
     noncentrality = scipy.optimize.brentq(lack_of_power, 0.0, critical * 4 + 10)
     return float(noncentrality) * pivot.error

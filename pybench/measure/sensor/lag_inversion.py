@@ -6,7 +6,7 @@ p = (y1 - y0 q) / (1 - q). Where the power steps inside an interval this p puts 
 
     dt * (1 / (1 - exp(-a)) - 1 / a - 1 / 2),  a = dt / response        about dt^2 / (12 response): 2.5 ms on an H200
 
-(`early_s`), so known steps are put in: at their time the sensor still shows the level before.
+so known steps are put in: at their time the sensor still shows the level before.
 """
 
 from __future__ import annotations
@@ -44,15 +44,6 @@ class BoardPower:
         kept = np.exp(-np.maximum(time_s - self.time_s[index], 0.0) / self.response_s)
         value_w: Numbers = power_w + (self.shown_w[index] - power_w) * kept
         return value_w
-
-
-def early_s(interval_s: float, response_s: float) -> float:
-    """By how much the inversion puts an unknown step too early, on average over its place in the interval, in s.
-
-    Worked example: 20 ms and 12.8 ms give a = 1.5625 and 20 ms * (1.2650 - 0.6400 - 0.5) = 2.50 ms.
-    """
-    lags = interval_s / response_s
-    return interval_s * float(1 / -np.expm1(-lags) - 1 / lags - 0.5)
 
 
 def invert_lag(

@@ -10,15 +10,16 @@ import pytest
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import ttost_paired
 
-from pybench.analysis.statistics.estimate import Sample
-from pybench.analysis.statistics.paired import (
-    compare_paired,
-    holm,
-    p_of_no_equivalence,
-    pair_blocks,
-    smallest_detectable,
-)
+from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, Effect, compare_paired, holm, pair_blocks
 from tests.oracles import paired as slow
+
+
+def effect_of(differences: np.ndarray, margin: float = EQUIVALENCE_MARGIN) -> Effect:
+    """Of a candidate whose values are these, against zeros."""
+    zeros = dict.fromkeys(range(len(differences)), 0.0)
+    found = compare_paired(dict(enumerate(differences)), zeros, "difference", margin)
+    assert found is not None
+    return found
 
 
 def test_three_pairs_worked_by_hand() -> None:
@@ -71,14 +72,14 @@ def test_equivalence_of_symmetric_differences_is_statsmodels_tost() -> None:
     one_side = np.random.default_rng(4).normal(0, 0.1, 6)
     differences = np.concatenate((one_side, -one_side)) + 0.01  # without skewness nothing is adjusted
     judge = ttost_paired(differences, np.zeros(12), -0.08, 0.08)[0]
-    assert p_of_no_equivalence(Sample.of(differences), 0.08) == pytest.approx(judge)
+    assert effect_of(differences, 0.08).p_equivalence == pytest.approx(judge)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_equivalence_is_found_exactly_when_the_90_percent_interval_is_within_the_margin(seed: int) -> None:
     differences = np.random.default_rng(seed).lognormal(0, 0.6, 9) * 0.05 - 0.04
     lower, upper = slow.skewed_interval(list(differences), 0.90)
-    p_value = p_of_no_equivalence(Sample.of(differences), 0.04)
+    p_value = effect_of(differences, 0.04).p_equivalence
     assert p_value is not None
     assert (p_value < 0.05) == (lower > -0.04 and upper < 0.04)
 
@@ -110,16 +111,16 @@ def test_equal_cases_are_found_equivalent_and_a_large_effect_is_not() -> None:
 
 @pytest.mark.parametrize("n", [3, 6, 30])
 def test_the_smallest_detectable_effect_of_symmetric_differences_is_statsmodels(n: int) -> None:
-    differences = Sample.of(np.linspace(-0.3, 0.3, n))
-    judge = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8) * differences.values.std(ddof=1)
-    assert smallest_detectable(differences) == pytest.approx(judge, rel=1e-4)
+    differences = np.linspace(-0.3, 0.3, n)
+    judge = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8) * differences.std(ddof=1)
+    assert effect_of(differences).detectable == pytest.approx(judge, rel=1e-4)
 
 
 def test_a_longer_tail_asks_for_a_larger_effect() -> None:
     even = np.linspace(-0.3, 0.3, 8)
     tailed = np.exp(even * 5)
     tailed *= even.std() / tailed.std()
-    effects = [smallest_detectable(Sample.of(values)) for values in (even, tailed, -tailed)]
+    effects = [effect_of(values).detectable for values in (even, tailed, -tailed)]
     assert effects[1] == pytest.approx(effects[2])
     assert effects[1] is not None
     assert effects[0] is not None
@@ -127,10 +128,10 @@ def test_a_longer_tail_asks_for_a_larger_effect() -> None:
 
 
 def test_the_smallest_detectable_effect_is_detected_four_times_in_five() -> None:
-    differences = Sample.of(np.linspace(-0.3, 0.3, 8))
-    effect = smallest_detectable(differences)
+    differences = np.linspace(-0.3, 0.3, 8)
+    effect = effect_of(differences).detectable
     assert effect is not None
-    spread = float(differences.values.std(ddof=1))
+    spread = float(differences.std(ddof=1))
     # The skewness seen here is 0; that of eight normal values is not, which costs the test up to 4 points of power.
     assert slow.power_by_simulation(effect, spread, 8, 0.05, 3000, 2) == pytest.approx(0.78, abs=0.04)
 

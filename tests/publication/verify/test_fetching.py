@@ -30,6 +30,7 @@ from pybench.publication.verify.unpacking import Limits
 from tests.publication.campaigns import build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 from tests.publication.tampering import forge, manifest_path, parts_of, rewritten_tar, rewritten_zip
+from tests.support.folders import contents_of
 from tests.support.small_disk import small_disk_of
 
 
@@ -37,13 +38,9 @@ def _fetch(place: object, target: Path, **checks: object) -> FetchResult:
     return fetch(parse(str(place)), target, RegistryAccess(), FetchChecks(**checks))  # type: ignore[arg-type]
 
 
-def _tree(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_zip_and_layout_give_the_same_files_and_digest(tmp_path: Path, published: Published) -> None:
     one, other = _fetch(published.zip, tmp_path / "one"), _fetch(published.layout, tmp_path / "other")
-    assert _tree(tmp_path / "one") == _tree(tmp_path / "other") == _tree(published.package.folder)
+    assert contents_of(tmp_path / "one") == contents_of(tmp_path / "other") == contents_of(published.package.folder)
     assert one.contents_sha256 == other.contents_sha256 == published.package.contents_sha256
     assert (one.digest, other.digest) == (None, published.artefact.digest)
     assert one.signed == "no"
@@ -52,7 +49,7 @@ def test_zip_and_layout_give_the_same_files_and_digest(tmp_path: Path, published
 def test_zip_and_tar_give_the_same_files(tmp_path: Path, published: Published) -> None:
     one, other = _fetch(published.zip, tmp_path / "one"), _fetch(published.tar, tmp_path / "other")
     assert (one.contents_sha256, one.files, one.digest) == (other.contents_sha256, other.files, other.digest)
-    assert _tree(one.folder) == _tree(other.folder)
+    assert contents_of(one.folder) == contents_of(other.folder)
 
 
 def test_a_tar_is_known_by_its_content(tmp_path: Path, published: Published, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +131,7 @@ def test_a_folder_that_is_taken_stays_as_it_is(tmp_path: Path, published: Publis
     (tmp_path / "mine" / "thesis.tex").write_text("years")
     with pytest.raises(UsageError, match="exists"):
         _fetch(published.zip, tmp_path / "mine")
-    assert _tree(tmp_path / "mine") == {"thesis.tex": b"years"}
+    assert contents_of(tmp_path / "mine") == {"thesis.tex": b"years"}
     (tmp_path / "empty").mkdir()
     _fetch(published.zip, tmp_path / "empty")
 
@@ -249,7 +246,7 @@ def test_signing_twice_gives_the_same_bytes(tmp_path: Path, published: Published
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
     first, second = (_signed(published, keys, tmp_path / name) for name in ("1", "2"))
-    assert _tree(first) == _tree(second)
+    assert contents_of(first) == contents_of(second)
 
 
 def test_contents_without_the_signature_that_is_asked_for_are_refused(

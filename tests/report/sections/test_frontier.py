@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,11 @@ from pybench.catalogue.workloads import STEP_PARTS, STEP_PEAK
 from pybench.dataset import load
 from pybench.measure.quantity import Quantity
 from pybench.report import write_report
+from tests.report.pages import rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 
 TRAIN = Case(workload="train", model="resnet50", runtime="torch")
 MEGA = 1e6
-
-
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def frontiers(page: Path) -> list[tuple[str, str, str]]:

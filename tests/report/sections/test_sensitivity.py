@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from pybench.dataset import load
 from pybench.dataset.sensitivity import read_sensitivities
 from pybench.errors import CorruptError
 from pybench.report import write_report
+from tests.report.pages import rows_of
 from tests.workloads.test_sensitivity import fragile
 
 PLAN = """
@@ -36,11 +36,6 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plan.yaml").write_text(PLAN)
     assert main(["run", str(folder / "plan.yaml"), "--out", str(folder / "c")]) == 0
     return folder / "c"
-
-
-def rows_of(page: Path, table: str) -> list[dict[str, str]]:
-    with (page.parent / "tables" / f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.slow
