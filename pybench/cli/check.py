@@ -12,7 +12,7 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Check that the runs cover the plan and are unchanged.
 
     Every byte of every finished run is hashed.
-    Exit code 0: they do. 3: runs are missing. 4: stored files are corrupt.
+    Exit code 0: no run is missing, and no file changed. 3: runs are missing. 4: stored files are corrupt.
     """
     from pybench.analysis import declared
     from pybench.analysis.comparability import (

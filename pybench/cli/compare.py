@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 def compare(
     before: Annotated[Path, typer.Argument(metavar="A", help="The campaign to compare with.")],
     after: Annotated[Path, typer.Argument(metavar="B", help="The campaign to judge.")],
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Tolerated change of a ratio: 0.02 is 2 %.")] = 0.05,
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, metavar="R", help="Tolerated change of a ratio: 0.02 is 2 %.")
+    ] = 0.05,
     tolerance_pp: Annotated[
-        float, typer.Option("--tolerance-pp", min=0.0, help="Tolerated loss of accuracy, in percentage points.")
+        float,
+        typer.Option("--tolerance-pp", min=0.0, metavar="PP", help="Tolerated loss of accuracy, in percentage points."),
     ] = 1.0,
     metric: Annotated[
         Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")

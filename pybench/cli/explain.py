@@ -18,7 +18,7 @@ def explain(
     first: Annotated[str, typer.Argument(metavar="CASE", help="A case: its title, or the beginning of its id.")],
     second: Annotated[str, typer.Argument(metavar="CASE", help="The case to compare it with.")],
     rows: Annotated[
-        Optional[int], typer.Option(min=0, help="How many rows of nodes are shown; 0 shows all.")
+        Optional[int], typer.Option(min=0, metavar="N", help="How many rows of nodes are shown; 0 shows all.")
     ] = ROWS_SHOWN,
     as_json: JsonOption = False,
 ) -> None:

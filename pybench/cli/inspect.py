@@ -57,15 +57,15 @@ class Pass:
 def inspect(
     model: ModelFile,
     batch: Annotated[
-        Optional[int], typer.Option(min=1, help="Samples in a pass [default: 1, or what the file fixes].")
+        Optional[int], typer.Option(min=1, metavar="N", help="Samples in a pass [default: 1, or what the file fixes].")
     ] = None,
     shape: ShapeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is in an ONNX file, and which runtimes here take it.
 
-    Nothing is measured. A file that is broken is one error, with exit code 2. Exit code 0 for all others, also where
-    no runtime here takes the file.
+    Nothing is measured. A broken file is one error, with exit code 2. For every other file the exit code is 0, even if
+    no runtime here takes it.
     """
     sizes = sizes_of(shape)
     found = read_sound(model)

@@ -17,7 +17,8 @@ PlanOrDirectory = Annotated[
 ]
 DirectoryArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The campaign's directory.")]
 OutOption = Annotated[
-    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/<name>].")
+    Optional[Path],
+    typer.Option("--out", "-o", metavar="DIR", help="The campaign's directory [default: results/<name>]."),
 ]
 SetOption = Annotated[
     Optional[list[str]],
@@ -32,6 +33,7 @@ RepetitionsOption = Annotated[
     typer.Option(
         min=1,
         max=MOST_REPETITIONS,
+        metavar="N",
         help="Number of repetitions of every case, in place of all numbers that the plan states.",
     ),
 ]

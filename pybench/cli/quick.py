@@ -46,10 +46,10 @@ CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
 NEXT_REPETITIONS = 30
 AGAIN = "runs that crashed, were killed or took too long"
 
-_Runtimes = Annotated[Optional[list[str]], typer.Option(help="Only this runtime. May be repeated.")]
-_Precisions = Annotated[Optional[list[str]], typer.Option(help="Only this precision. May be repeated.")]
+_Runtimes = Annotated[Optional[list[str]], typer.Option(metavar="NAME", help="Only this runtime. May be repeated.")]
+_Precisions = Annotated[Optional[list[str]], typer.Option(metavar="NAME", help="Only this precision. May be repeated.")]
 _Batches = Annotated[
-    Optional[list[int]], typer.Option(min=1, help="Only this batch [default: 1 and 8]. May be repeated.")
+    Optional[list[int]], typer.Option(min=1, metavar="N", help="Only this batch [default: 1 and 8]. May be repeated.")
 ]
 _Input = Annotated[
     Optional[Path],
@@ -57,11 +57,15 @@ _Input = Annotated[
 ]
 _Minutes = Annotated[
     Optional[float],
-    typer.Option(min=0.01, help="Begin no block that would end later [default: 2, or 5 with engines]."),
+    typer.Option(min=0.01, metavar="M", help="Begin no block that would end later [default: 2, or 5 with engines]."),
 ]
-_Plan = Annotated[Optional[Path], typer.Option("--plan", help="Where the plan is written [default: quick-MODEL.yaml].")]
+_Plan = Annotated[
+    Optional[Path],
+    typer.Option("--plan", metavar="PATH", help="Where the plan is written [default: quick-MODEL.yaml]."),
+]
 _Out = Annotated[
-    Optional[Path], typer.Option("--out", "-o", help="The campaign's directory [default: results/quick-MODEL].")
+    Optional[Path],
+    typer.Option("--out", "-o", metavar="DIR", help="The campaign's directory [default: results/quick-MODEL]."),
 ]
 
 

@@ -21,7 +21,7 @@ _IMPORTED_SLOWLY = ("pybench.report", "matplotlib.pyplot", "matplotlib.backends.
 def report(
     directory: DirectoryArgument,
     out: Annotated[
-        Optional[Path], typer.Option("--out", "-o", help="The report's folder [default: DIR/report].")
+        Optional[Path], typer.Option("--out", "-o", metavar="FOLDER", help="The report's folder [default: DIR/report].")
     ] = None,
     scenario: Annotated[
         Optional[Path],

@@ -86,10 +86,10 @@ def run(
 ) -> None:
     """Run a plan, or continue it.
 
-    Finished runs are kept; runs that are missing, were killed or were interrupted are done. Ctrl-C finishes the current
-    run and stops; a second Ctrl-C stops that run, too. Exit code 0: every selected run ended ok, oom or
-    unsupported, at least one is ok, and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped it;
-    running it again continues.
+    Finished runs are kept; missing, killed and interrupted runs are done. Ctrl-C finishes the current run and stops; a
+    second Ctrl-C stops that run, too. Exit code 0: every selected run ended ok, oom or unsupported, at least one is ok,
+    and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped the campaign; the same command
+    continues it.
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
     sensor = typer.Typer(
         cls=WholeSummaries,
         invoke_without_command=True,
-        help="Measure the power sensor of this machine's GPUs.",
+        help="Measure the power sensor of this machine's GPUs.\n\nWithout a command, every GPU is measured.",
         rich_markup_mode=None,
     )
     sensor.callback()(_bare)
@@ -45,7 +45,9 @@ def measure(
     loads: Annotated[
         int,
         typer.Option(
-            min=FEWEST_LOADS, help="Number of times the load is switched on; fewer is faster and less precise."
+            min=FEWEST_LOADS,
+            metavar="N",
+            help="Number of times the load is switched on; fewer is faster and less precise.",
         ),
     ] = SHORT_LOADS,
     force: Annotated[bool, typer.Option("--force", help="Measure although other processes use the GPU.")] = False,
@@ -130,11 +132,16 @@ def list_profiles(as_json: JsonOption = False) -> None:
 
 
 def integrate(
-    trace: Annotated[Path, typer.Argument(help="A folder with samples.csv, counter.csv, polled.csv, clocks.csv.")],
-    windows: Annotated[Path, typer.Option(help="A CSV file with start_us and end_us, on the trace's clock.")],
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(ENERGY_METHODS)}.")] = FUSED,
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="A folder with samples.csv, counter.csv, polled.csv, clocks.csv.")
+    ],
+    windows: Annotated[
+        Path, typer.Option(metavar="FILE", help="A CSV file with start_us and end_us, on the trace's clock.")
+    ],
+    method: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(ENERGY_METHODS)}.")] = FUSED,
     profile: Annotated[
-        Path | None, typer.Option(help="A sensor profile [default: estimate the sensor from the trace].")
+        Path | None,
+        typer.Option(metavar="FILE", help="A sensor profile [default: estimate the sensor from the trace]."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

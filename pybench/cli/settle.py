@@ -12,7 +12,7 @@ from pybench.words import counted
 
 
 def settle(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
-    """Close runs whose Slurm job ended without them.
+    """Close runs that a Slurm job left open when it ended.
 
     The reason is what Slurm says of the job. Running jobs are left alone.
     """

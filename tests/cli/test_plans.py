@@ -264,3 +264,10 @@ def test_help_lists_every_command_once_with_its_whole_summary(capsys: Captured) 
     assert "..." not in shown.partition("Options:")[2]
     for name in (name for names in GROUPS.values() for name in names):
         assert len(re.findall(rf"^  {name} +[A-Z].*\.$", shown, re.MULTILINE)) == 1, name
+
+
+def test_help_says_what_the_value_of_an_option_is(capsys: Captured) -> None:
+    names = [(name,) for names in GROUPS.values() for name in names]
+    for command in (*names, ("sensor", "measure"), ("sensor", "show"), ("sensor", "integrate")):
+        assert main([*command, "--help"]) == EXIT_OK
+        assert re.findall(r"^  .*--[\w-]+ <.*", capsys.readouterr().out, re.MULTILINE) == [], command
