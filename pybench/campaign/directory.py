@@ -209,9 +209,10 @@ class RunDirectory:
         return self._object(ENVIRONMENT)
 
 
-def _is_sound(content: Any, required: tuple[str, ...]) -> bool:
-    is_known = isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION
-    return is_known and all(name in content for name in required)
+def _is_sound(content: object, required: tuple[str, ...]) -> bool:
+    if not isinstance(content, dict) or content.get("schema_version") != SCHEMA_VERSION:
+        return False
+    return all(name in content for name in required)
 
 
 def _exists(folder: Path, name: str) -> bool:

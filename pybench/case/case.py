@@ -227,7 +227,7 @@ def options_of(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[tuple[s
     return tuple(sorted((name, value) for name, value in values.items() if value != known[name].default))
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: object) -> str:
     return str(value) if name == "model" or (name in FACTORS and FACTORS[name].kind == "choice") else f"{name}={value}"
 
 

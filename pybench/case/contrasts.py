@@ -139,7 +139,7 @@ def _added_rows(contrast: Contrast) -> list[dict[str, Any]]:
     return [row_to_json(row) for row in dict.fromkeys(rows) if row.plugin is not None]
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """A value as a plan writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"

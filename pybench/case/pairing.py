@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
@@ -40,7 +39,7 @@ def pairs(cases: Sequence[Case], contrast: Contrast) -> tuple[Pair, ...]:
     followers = _followers(contrast)
     free = followers | set(contrast.baseline)
     must_agree = followers - {"checkpoint"} if "model" in contrast.baseline else followers
-    baselines: dict[tuple[Any, ...], list[Case]] = {}
+    baselines: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         if _is_baseline(case, contrast):
             baselines.setdefault(_match_key(case, free), []).append(case)
@@ -67,7 +66,7 @@ def joined(found: Sequence[Pair]) -> tuple[SpeedWithAccuracy, ...]:
     A speed without accuracies stands alone. An accuracy that no speed takes comes last, alone. Pairs of workloads that
     neither judge nor are judged are not here.
     """
-    accuracies: dict[tuple[Any, ...], list[Pair]] = {}
+    accuracies: dict[tuple[object, ...], list[Pair]] = {}
     for pair in found:
         if pair.case.workload_row.judges is not None:
             accuracies.setdefault(_key_of_pair(pair), []).append(pair)
@@ -77,7 +76,7 @@ def joined(found: Sequence[Pair]) -> tuple[SpeedWithAccuracy, ...]:
     return tuple(SpeedWithAccuracy(pair, tuple(accuracies.get(key, ()))) for key, pair in speeds) + tuple(alone)
 
 
-def join_key(case: Case) -> tuple[Any, ...]:
+def join_key(case: Case) -> tuple[object, ...]:
     """What a speed and the accuracies that belong to it have in common: the factors that change answers, and the
     content of the files that these name.
 
@@ -87,11 +86,11 @@ def join_key(case: Case) -> tuple[Any, ...]:
     return case.remembered("join_key", _join_key)
 
 
-def _join_key(case: Case) -> tuple[Any, ...]:
+def _join_key(case: Case) -> tuple[object, ...]:
     judged = case.workload_row.judges
     seen = case if judged is None else case.with_factors(workload=judged)
     idle, contents = seen.idle, dict(seen.sources)
-    key: list[Any] = [seen.workload]
+    key: list[object] = [seen.workload]
     for name, factor in seen.own_factors().items():
         if not factor.answers or name in idle:
             continue
@@ -117,7 +116,7 @@ def _is_baseline(case: Case, contrast: Contrast) -> bool:
     return all(_has(case, factor, value) for factor, value in contrast.baseline.items())
 
 
-def _has(case: Case, factor: str, value: Any) -> bool:
+def _has(case: Case, factor: str, value: object) -> bool:
     """An option that a case does not have is none of its values."""
     return factor in case.own_factors() and bool(case.value(factor) == value)
 
@@ -127,7 +126,7 @@ def _followers(contrast: Contrast) -> set[str]:
     return names.union(*(followers_of(name) for name in contrast.baseline)) - set(contrast.baseline)
 
 
-def _match_key(case: Case, free: Set[str]) -> tuple[Any, ...]:
+def _match_key(case: Case, free: Set[str]) -> tuple[object, ...]:
     """What a case has in common with its baseline: all that is not free to differ."""
     sources = tuple(source for source in case.sources if source[0] not in free)
     return (*((name, value) for name, value in case.factors().items() if name not in free), sources)
@@ -142,5 +141,5 @@ def _ambiguous(case: Case, candidates: Sequence[Case]) -> UsageError:
     )
 
 
-def _key_of_pair(pair: Pair) -> tuple[Any, ...]:
+def _key_of_pair(pair: Pair) -> tuple[object, ...]:
     return join_key(pair.case), join_key(pair.baseline)

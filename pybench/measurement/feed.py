@@ -34,12 +34,11 @@ from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING, Amounts, Recorder, Work
 from pybench.measurement.result import Result, RunRequest
 from pybench.preprocess import Corpus, SlotStream
-from pybench.runtimes.session import Wait
+from pybench.runtimes.session import ReadingSession, Wait
 
 if TYPE_CHECKING:
     from pybench.measurement.model import OpenedModel
     from pybench.preprocess.tensors import TensorBatches
-    from pybench.runtimes.native import NativeSession
 
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
@@ -230,20 +229,20 @@ class OwnFeed(Feed):
 
     def __init__(self, request: RunRequest) -> None:
         super().__init__(request)
-        self._session: NativeSession | None = None
+        self._session: ReadingSession | None = None
 
     def feeding(self, opened: OpenedModel | None, case: Case) -> Work:
         from pybench.preprocess.go_rust import feed_options
 
         assert opened is not None  # for the type checker: `open_feed` gives it a model
-        self._session = cast("NativeSession", opened.session)
+        self._session = cast("ReadingSession", opened.session)
         options = feed_options(
             self.tokenizer, self.corpus, case.batch, case.seq_len, allowed_threads(case), self.hashed_batches
         )
         return self._session.feed(options, [os.fsencode(path) for path in self.corpus.files])
 
     @property
-    def _fed(self) -> NativeSession:
+    def _fed(self) -> ReadingSession:
         assert self._session is not None  # for the type checker: nothing is asked before a model is fed
         return self._session
 

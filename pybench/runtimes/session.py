@@ -123,3 +123,31 @@ class Session(Protocol):
     def bind_feed(self) -> Launch:
         """A call that copies its inputs to the device, starts a pass over them and leaves the outputs there."""
         ...
+
+
+class ReadingSession(Session, Protocol):
+    """A session of a runtime that reads and tokenizes text itself (`Runtime.own_path`).
+
+    text_bytes: of the documents that have ended in what was fed so far
+    wait_ns: how long no batch was ready, of what was fed so far
+    """
+
+    text_bytes: int
+    wait_ns: int
+
+    @property
+    def peak_host_bytes(self) -> int | None:
+        """The largest resident set of the process that reads; None where nothing says."""
+        ...
+
+    def feed(self, options: Mapping[str, Any], files: list[bytes]) -> Replayer:
+        """Begins to tokenize `files`, in this order and without an end. `options`: `feed_options` of the path."""
+        ...
+
+    def first_ids(self) -> bytes:
+        """The ids of the first batches, as `<u4`."""
+        ...
+
+    def close(self) -> None:
+        """Ends the process that reads."""
+        ...

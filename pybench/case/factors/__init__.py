@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybench.case.factor import Factor
 from pybench.case.factors.inputs import DATA, NORMAL, ZEROS
@@ -146,7 +146,7 @@ def fixed_value(name: str, case: Case) -> str | None:
     return None if field_name is None or row is None else getattr(row, field_name)
 
 
-def is_built_in(factor: str, value: Any) -> bool:
+def is_built_in(factor: str, value: object) -> bool:
     """Whether a `file` factor's value is one of its built-in names rather than a path."""
     return value in FACTORS[factor].choices
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybench.analysis import Analysis
 from pybench.analysis.findings.cases import CaseFinding
@@ -55,7 +55,7 @@ class JoinedSpeed:
 
 def speeds_with_accuracies(analysis: Analysis) -> list[JoinedSpeed]:
     """Every infer case that has a latency and at least one accuracy of the same answers."""
-    accuracies: dict[tuple[Any, ...], dict[object, CaseFinding]] = {}
+    accuracies: dict[tuple[object, ...], dict[object, CaseFinding]] = {}
     for case in analysis.cases:
         if case.case.workload_row.judges is not None and (found := _estimate(case, case.case.headline)):
             different = accuracies.setdefault(join_key(case.case), {})

@@ -8,7 +8,6 @@ the engine, Top-1 against the baseline, status. Both print their notes in LaTeX,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pybench.analysis.findings.verdicts import Verdict
 from pybench.analysis.protocols.protocol import ProtocolFinding
@@ -27,7 +26,7 @@ from pybench.report.labels import (
     shared_notes,
     varying_factors,
 )
-from pybench.report.numbers import DASH, display_unit, format_fixed
+from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_fixed
 from pybench.report.sections.findings.contrast_tables import TONES
 from pybench.report.tables import (
     Cell,
@@ -78,7 +77,7 @@ def trade_off_tables(finding: ProtocolFinding) -> list[Table]:
 def lines_of(contrast: Contrast, rows: Sequence[TradeOff]) -> list[tuple[str, Line]]:
     """(what it is, its rows at each batch) of everything that is one model but for the batch."""
     names = line_factors(contrast, rows)
-    lines: dict[tuple[Any, ...], list[TradeOff]] = {}
+    lines: dict[tuple[object, ...], list[TradeOff]] = {}
     for row in rows:
         lines.setdefault(_line_key(row.case), []).append(row)
     return [
@@ -123,7 +122,7 @@ def standing_text(line: Line) -> tuple[str, TradeOffVerdict]:
     return "; ".join(texts), TradeOffVerdict.NOT_JUDGED
 
 
-def _line_key(case: Case) -> tuple[Any, ...]:
+def _line_key(case: Case) -> tuple[object, ...]:
     """Batch aside, and how long it was measured."""
     return tuple((name, value) for name, value in case.factors().items() if name != "batch" and not is_protocol(name))
 
@@ -252,7 +251,7 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     return Table(name, title, columns, tuple(cells), notes, prints_notes=True)
 
 
-def _mean_cell(figure: Figure, metric: str, unit: Any) -> Cell:
+def _mean_cell(figure: Figure, metric: str, unit: DisplayUnit) -> Cell:
     if METRICS[metric].unit == "%":
         return estimate_cell(figure.estimate, unit=unit, why_none=figure.why_none)
     if METRICS[metric].is_counted and figure.estimate is not None:  # repetitions that are equal are no doubt here
