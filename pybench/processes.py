@@ -44,7 +44,7 @@ class Processes:
         self._count = count
         self._children: list[subprocess.Popen[bytes]] = []
         self._then: tuple[str, ...] = ()
-        self._begun: list[Begun[Any, Any]] = []
+        self._begun: list[RunningTasks[Any, Any]] = []
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
         """`function` of each task, in the order of the tasks.
@@ -53,7 +53,7 @@ class Processes:
         """
         return self.begin(function, tasks).finish()
 
-    def begin(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Begun[Task, Result]:
+    def begin(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> RunningTasks[Task, Result]:
         """`map`, whose tasks the other processes begin while this one has something else to do.
 
         Of several lists they begin each when they have done all of the one before, which therefore has to end."""
@@ -62,17 +62,17 @@ class Processes:
         begun.end()
         return begun
 
-    def open(self, function: Callable[[Task], Result], *, most: int | None = None) -> Begun[Task, Result]:
-        """`begin`, whose tasks come one after another: by `Begun.add`, until it is finished. `most`: processes that are
-        worth a start."""
+    def open(self, function: Callable[[Task], Result], *, most: int | None = None) -> RunningTasks[Task, Result]:
+        """`begin`, whose tasks come one after another: by `RunningTasks.add`, until it is finished. `most`: processes
+        that are worth a start."""
         return self._begin(function, self._count if most is None else min(self._count, most))
 
-    def _begin(self, function: Callable[[Task], Result], count: int) -> Begun[Task, Result]:
+    def _begin(self, function: Callable[[Task], Result], count: int) -> RunningTasks[Task, Result]:
         try:
             self._start(count - 1)
             then, self._then = self._then, ()
             before = self._begun[-1] if self._begun else None
-            begun = Begun(function, self._children, self.close, then, before)
+            begun = RunningTasks(function, self._children, self.close, then, before)
             self._begun = [one for one in self._begun if one.is_under_way] + [begun]
             return begun
         except BaseException:  # of a user who interrupts, too
@@ -121,7 +121,7 @@ class _Call(NamedTuple):
     task: object
 
 
-class Begun(Generic[Task, Result]):
+class RunningTasks(Generic[Task, Result]):
     """Tasks that other processes are at. More can come until `end`."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Begun(Generic[Task, Result]):
         children: Sequence[subprocess.Popen[bytes]],
         close: Callable[[], None],
         then: Sequence[str],
-        before: Begun[Any, Any] | None,
+        before: RunningTasks[Any, Any] | None,
     ) -> None:
         """`then`: modules that the children import when no task is left. `before`: tasks that they do first."""
         self._function = function

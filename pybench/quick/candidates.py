@@ -79,11 +79,11 @@ class Candidates:
     machine: Machine
     entries: tuple[CandidateEntry, ...]
     left_out: tuple[LeftOut, ...]
-    first_look: FirstLook | None = None
+    first_look: RoughTiming | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
+class RoughTiming:
     """Seconds of one pass at the smallest batch, roughly. `of`: what was run, in words."""
 
     seconds: float
@@ -232,7 +232,7 @@ def _nothing(target: Target, left_out: Sequence[LeftOut]) -> InputError:
     return InputError(f"{target.model} cannot be measured here: {what}{others}", hint=hint)
 
 
-def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
+def _look_at_module(target: Target, here: Machine) -> RoughTiming | None:
     """One pass of a built-in model as torch runs it: its export, which every number waits for, takes far longer."""
     case = Case(workload="infer", model=target.model, runtime=opening("module")[0], batch=1, seq_len=target.seq_len)
     row = case.model_row
@@ -241,14 +241,14 @@ def _look_at_module(target: Target, here: Machine) -> FirstLook | None:
     fed = {row.input: (1, target.seq_len) if row.takes_ids else (1, *row.shape)}
     try:
         seconds = machines.time_pass(None, case, fed)
-        return None if isinstance(seconds, InputError) else FirstLook(seconds, f"{target.model} in {case.runtime}")
+        return None if isinstance(seconds, InputError) else RoughTiming(seconds, f"{target.model} in {case.runtime}")
     except PybenchError:  # whatever it is, the export meets it, too, and says so
         return None
 
 
 def _look_at_file(
     path: Path, target: Target, cases: list[Case], left_out: list[LeftOut]
-) -> tuple[FirstLook | None, list[Case]]:
+) -> tuple[RoughTiming | None, list[Case]]:
     """One pass of the file as it is, and the cases that are left; None where no runtime opens it as it is.
 
     Runtimes that open ONNX files are asked in turn; one that does not open this one is left out with all its cases.
@@ -268,7 +268,7 @@ def _look_at_file(
             continue
         if isinstance(seconds, InputError):
             raise _refused_inputs(path, target, seconds)
-        return FirstLook(seconds, "the file"), cases
+        return RoughTiming(seconds, "the file"), cases
     if first is not None and not cases:
         raise first
     return None, cases
@@ -319,7 +319,7 @@ def _rewritten(target: Target, only: Restriction, cases: Sequence[Case]) -> list
     ]
 
 
-def _seconds(target: Target, look: FirstLook | None) -> float:
+def _seconds(target: Target, look: RoughTiming | None) -> float:
     """Seconds of a sample on the CPU: of a file as measured, of a built-in model nominal, so that equal questions give
     equal plans."""
     row = Case(workload="infer", model=target.model).model_row

@@ -25,7 +25,7 @@ from pybench.campaign.storage import storage_error, write_bytes
 from pybench.collector import collection, no_collection
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import measure
-from pybench.processes import Begun, Processes
+from pybench.processes import Processes, RunningTasks
 from pybench.report.canvas import Drawing, Picture, draw
 from pybench.report.page import Page
 from pybench.report.sections import build_sections
@@ -92,7 +92,7 @@ def write_report(
     return target / INDEX
 
 
-def _begun_sections(material: Material, begun: Begun[Drawing, Picture]) -> Iterator[BuiltSection]:
+def _begun_sections(material: Material, begun: RunningTasks[Drawing, Picture]) -> Iterator[BuiltSection]:
     """The sections, whose figures others draw while the next one is built."""
     for section in build_sections(material):
         begun.add(_later_drawings(section.elements, material.powers))
@@ -104,7 +104,7 @@ def _later_drawings(elements: Iterable[Element], powers: Collection[Drawing]) ->
     return [drawing for element in elements for drawing in element.drawings if drawing not in powers]
 
 
-def _drawn(drawings: Sequence[Drawing], begun: Begun[Drawing, Picture]) -> dict[Drawing, Picture]:
+def _drawn(drawings: Sequence[Drawing], begun: RunningTasks[Drawing, Picture]) -> dict[Drawing, Picture]:
     return dict(zip(drawings, begun.finish(leaving=_LEFT_FIGURES), strict=True))
 
 

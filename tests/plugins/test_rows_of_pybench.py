@@ -28,12 +28,12 @@ def names():
     return ["tiny"]
 
 
-def inputs(wanted):
+def inputs(request):
     return image_feeds("images", (3, 8, 8))
 
 
-def build(wanted):
-    return Built(nn.Sequential(nn.Flatten(), nn.Linear(192, acme.WIDTH)), inputs(wanted))
+def build(request):
+    return Built(nn.Sequential(nn.Flatten(), nn.Linear(192, acme.WIDTH)), inputs(request))
 """
 METADATA = "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n"
 DATA = """\

@@ -24,7 +24,7 @@ _ALONG = frozenset({"model", "path", "fed", "tokenizer", "corpus", "corpus_limit
 
 
 @dataclass(frozen=True, slots=True)
-class SizedRatio:
+class PathRatio:
     """One model on one path. `relative`: throughput over that of `none`."""
 
     model: str
@@ -42,10 +42,10 @@ class PathCost:
 
     path: str
     setting: Case
-    sizes: tuple[SizedRatio, ...]
+    sizes: tuple[PathRatio, ...]
 
     @property
-    def free_from(self) -> SizedRatio | None:
+    def free_from(self) -> PathRatio | None:
         """The size from which on the path costs nothing; None: it still costs, or may, at the largest measured."""
         found = None
         for size in reversed(self.sizes):
@@ -93,9 +93,9 @@ def _model_bytes(case: CaseFinding) -> float | None:
     return None if finding is None or finding.estimate is None else finding.estimate.value
 
 
-def _sized(pair: PairFinding, bytes_of: dict[str, float | None]) -> SizedRatio | None:
+def _sized(pair: PairFinding, bytes_of: dict[str, float | None]) -> PathRatio | None:
     case, effect = pair.pair.case, pair.effects.get(METRIC)
     size = bytes_of.get(case.id)
     if size is None or effect is None or effect.effect is None or case.model is None:
         return None
-    return SizedRatio(case.model, size, effect.effect.estimate)
+    return PathRatio(case.model, size, effect.effect.estimate)

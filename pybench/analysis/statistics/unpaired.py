@@ -101,7 +101,7 @@ class AnovaAssumption(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class FailedAssumption:
     """An assumption that does not hold, or could not be tested. `why`: what says so; empty where that is plain."""
 
     assumption: AnovaAssumption
@@ -113,7 +113,7 @@ class Objection:
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """One-way analysis of variance over all samples of a scenario. Without `objections` its assumptions hold, and
+    """One-way analysis of variance over all samples of a scenario. Without `failed_assumptions` all of them hold, and
     `tukey[i][j]` is Tukey's adjusted p of samples i and j. The assumptions' own p values are there either way."""
 
     residuals: Normality
@@ -121,12 +121,12 @@ class Variances:
     f_statistic: float | None
     p_value: float | None
     tukey: tuple[tuple[float, ...], ...] | None
-    objections: tuple[Objection, ...] = ()
+    failed_assumptions: tuple[FailedAssumption, ...] = ()
 
     @property
     def why_omitted(self) -> str | None:
-        """The objections as a text; None: there is none."""
-        return "; ".join(map(str, self.objections)) or None
+        """The failed assumptions as a text; None: there is none."""
+        return "; ".join(map(str, self.failed_assumptions)) or None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -229,9 +229,9 @@ def analyse_variance(samples: Sequence[Sample]) -> Variances:
     """ANOVA and Tukey's HSD where the residuals may be normal and the variances equal; else only the assumptions."""
     residuals = judge_normality(Sample(np.concatenate([_residuals(sample) for sample in samples])))
     equal = brown_forsythe(samples)
-    against = _against_anova(samples, residuals, equal)
-    if against:
-        return Variances(residuals, equal, None, None, None, against)
+    failed = _failed(samples, residuals, equal)
+    if failed:
+        return Variances(residuals, equal, None, None, None, failed)
     values = [sample.values for sample in samples]
     found = _bare(scipy.stats.f_oneway)(*values)
     tukey = scipy.stats.tukey_hsd(*values).pvalue
@@ -244,17 +244,17 @@ def _residuals(sample: Sample) -> NDArray[np.float64]:
     return np.zeros(sample.n) if sample.is_constant else sample.values - sample.values.mean()
 
 
-def _against_anova(samples: Sequence[Sample], residuals: Normality, equal: float | None) -> tuple[Objection, ...]:
-    against = []
+def _failed(samples: Sequence[Sample], residuals: Normality, equal: float | None) -> tuple[FailedAssumption, ...]:
+    failed = []
     if len(samples) < ANOVA_LEAST:
-        against.append(Objection(AnovaAssumption.ENOUGH_SAMPLES))
+        failed.append(FailedAssumption(AnovaAssumption.ENOUGH_SAMPLES))
     if not residuals.is_plausible:
-        against.append(Objection(AnovaAssumption.NORMAL_RESIDUALS, residuals.why_not))
+        failed.append(FailedAssumption(AnovaAssumption.NORMAL_RESIDUALS, residuals.why_not))
     if equal is None:
-        against.append(Objection(AnovaAssumption.EQUAL_VARIANCES, NO_SPREAD))
+        failed.append(FailedAssumption(AnovaAssumption.EQUAL_VARIANCES, NO_SPREAD))
     elif equal < ALPHA:
-        against.append(Objection(AnovaAssumption.EQUAL_VARIANCES, f"Brown-Forsythe p {_p_text(equal)}"))
-    return tuple(against)
+        failed.append(FailedAssumption(AnovaAssumption.EQUAL_VARIANCES, f"Brown-Forsythe p {_p_text(equal)}"))
+    return tuple(failed)
 
 
 def _p_text(p_value: float | None) -> str:

@@ -31,7 +31,7 @@ _NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ModelRequest:
     """What a library is to build.
 
     model: as the plan names it, for messages
@@ -67,10 +67,10 @@ def build(
     file = "" if weights is None else weights.name
     with offline(model):
         library = importlib.import_module(row.module)
-        wanted = _wanted(row, library, model, config, state=state, file=file, fused=fused)
+        request = _request(row, library, model, config, state=state, file=file, fused=fused)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            built: Built = _asked(library.build, wanted)
+            built: Built = _asked(library.build, request)
             built.module.float()  # a config.json may name another type
             if state is None:
                 draw_statistics(built.module)
@@ -94,31 +94,31 @@ def inputs_of(model: str, config: Path | None = None) -> ModelInputs:
     row = _library(model)
     with offline(model):
         library = importlib.import_module(row.module)
-        feeds: ModelInputs = _asked(library.inputs, _wanted(row, library, model, config))
+        feeds: ModelInputs = _asked(library.inputs, _request(row, library, model, config))
     return feeds
 
 
-def _wanted(row: Library, library: Any, model: str, config: Path | None, **given: Any) -> Wanted:
+def _request(row: Library, library: Any, model: str, config: Path | None, **given: Any) -> ModelRequest:
     """Raises InputError for a name that the library does not have, with the nearest ones."""
     if config is not None:
-        return Wanted(model=model, config=config, **given)
+        return ModelRequest(model=model, config=config, **given)
     name, known = name_in(model), library.names()
     if name not in known:
         near = difflib.get_close_matches(name, known, CLOSE_NAMES, cutoff=0.5)
         close = ", ".join(f"{row.name}/{each}" for each in near)
         hint = f"did you mean {close}?" if close else f"it has {len(known)}, such as {row.name}/{known[0]}"
         raise InputError(f"{model}: {row.package} has no {row.kind} {name!r}", hint=hint)
-    return Wanted(model=model, name=name, **given)
+    return ModelRequest(model=model, name=name, **given)
 
 
-def _asked(of_library: Callable[[Wanted], AnswerT], wanted: Wanted) -> AnswerT:
+def _asked(of_library: Callable[[ModelRequest], AnswerT], request: ModelRequest) -> AnswerT:
     try:
-        return of_library(wanted)
+        return of_library(request)
     except InputError:
         raise
     except Exception as error:  # whatever a library raises for a configuration that it does not build
         what = f"{type(error).__name__}: {in_short(error, 300)}"
-        raise InputError(f"{wanted.model} cannot be built: {what}") from error
+        raise InputError(f"{request.model} cannot be built: {what}") from error
 
 
 def _library(model: str) -> Library:

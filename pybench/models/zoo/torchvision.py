@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torchvision import models
 
 from pybench.errors import InputError
-from pybench.models.zoo.build import Built, Wanted
+from pybench.models.zoo.build import Built, ModelRequest
 from pybench.models.zoo.feeds import ModelInputs, image_feeds
 from pybench.models.zoo.weights import load
 
@@ -31,27 +31,27 @@ def names() -> list[str]:
     return list(models.list_models())
 
 
-def inputs(wanted: Wanted) -> ModelInputs:
-    builder = models.get_model_builder(wanted.name)
+def inputs(request: ModelRequest) -> ModelInputs:
+    builder = models.get_model_builder(request.name)
     for part, what in _REFUSED.items():
         if part in builder.__module__.split("."):
             hint = "take a model of classification, segmentation or video"
-            raise InputError(f"{wanted.model} {what}, which pybench cannot export", hint=hint)
-    return image_feeds("images", _shape(wanted.name, builder))
+            raise InputError(f"{request.model} {what}, which pybench cannot export", hint=hint)
+    return image_feeds("images", _shape(request.name, builder))
 
 
-def build(wanted: Wanted) -> Built:
-    feeds = inputs(wanted)
-    builder = models.get_model_builder(wanted.name)
+def build(request: ModelRequest) -> Built:
+    feeds = inputs(request)
+    builder = models.get_model_builder(request.name)
     accepted = inspect.signature(builder).parameters
     # The backbone of a model of segmentation comes with published weights otherwise, which would be downloaded.
     without = {"weights_backbone": None} if "weights_backbone" in accepted else {}
     module: nn.Module = builder(weights=None, **without)
-    classes = _other_classes(module, wanted.state or {})
+    classes = _other_classes(module, request.state or {})
     if classes is not None:
         module = builder(weights=None, num_classes=classes, **without)
-    if wanted.state is not None:
-        load(module, wanted.state, wanted.file, wanted.model, unused=(_SECOND_HEAD,))
+    if request.state is not None:
+        load(module, request.state, request.file, request.model, unused=(_SECOND_HEAD,))
     if "segmentation" in builder.__module__:
         module.forward = MethodType(_segmented(module.forward), module)
     return Built(module, feeds)

@@ -30,7 +30,7 @@ from transformers.models.auto.modeling_auto import (
 
 from pybench.errors import InputError
 from pybench.measure import available_bytes
-from pybench.models.zoo.build import Built, Wanted
+from pybench.models.zoo.build import Built, ModelRequest
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs, image_feeds
 from pybench.models.zoo.weights import misfit, other_shape
 
@@ -47,26 +47,26 @@ def names() -> list[str]:
     return sorted(name for name in CONFIG_MAPPING if name in MODEL_MAPPING_NAMES)
 
 
-def inputs(wanted: Wanted) -> ModelInputs:
-    config = _config(wanted)
-    return _fed(wanted, _empty(config), config)
+def inputs(request: ModelRequest) -> ModelInputs:
+    config = _config(request)
+    return _fed(request, _empty(config), config)
 
 
-def build(wanted: Wanted) -> Built:
-    config = _config(wanted)
+def build(request: ModelRequest) -> Built:
+    config = _config(request)
     config.use_cache = False
-    attention = "sdpa" if wanted.fused else "eager"
+    attention = "sdpa" if request.fused else "eager"
     empty = _empty(config)
-    feeds, made = _fed(wanted, empty, config), type(empty)
-    _refuse_beyond_memory(wanted, empty)
+    feeds, made = _fed(request, empty, config), type(empty)
+    _refuse_beyond_memory(request, empty)
     try:
-        module = _built(wanted, made, config, attention)
+        module = _built(request, made, config, attention)
     except ValueError:  # not every type has the fused form
-        module = _built(wanted, made, config, "eager")
+        module = _built(request, made, config, "eager")
     return Built(_only(module, tuple(feed.name for feed in feeds.inputs)), feeds)
 
 
-def _fed(wanted: Wanted, empty: Any, config: Any) -> ModelInputs:
+def _fed(request: ModelRequest, empty: Any, config: Any) -> ModelInputs:
     """What the model is fed with, by its class. `empty`: the model without weights."""
     main = empty.main_input_name
     if main == "input_ids" and not config.is_encoder_decoder:
@@ -75,15 +75,15 @@ def _fed(wanted: Wanted, empty: Any, config: Any) -> ModelInputs:
         return image_feeds(main, _image(config))
     what = "an encoder and a decoder" if config.is_encoder_decoder else f"`{main}` as its input"
     hint = "take a type that is fed with ids and a mask, or with images"
-    raise InputError(f"{wanted.model} has {what}, which pybench cannot feed", hint=hint)
+    raise InputError(f"{request.model} has {what}, which pybench cannot feed", hint=hint)
 
 
-def _config(wanted: Wanted) -> Any:
-    if wanted.config is None:
-        return CONFIG_MAPPING[wanted.name]()
-    stored = json.loads(wanted.config.read_bytes())
+def _config(request: ModelRequest) -> Any:
+    if request.config is None:
+        return CONFIG_MAPPING[request.name]()
+    stored = json.loads(request.config.read_bytes())
     if stored["model_type"] not in CONFIG_MAPPING:
-        what = f"{wanted.model}: transformers {transformers.__version__} has no type {stored['model_type']}"
+        what = f"{request.model}: transformers {transformers.__version__} has no type {stored['model_type']}"
         raise InputError(what, hint="install a transformers that has it")
     return CONFIG_MAPPING[stored["model_type"]].from_dict(stored)
 
@@ -101,29 +101,29 @@ def _class_of(config: Any) -> Any:
     return AutoModelForCausalLM if decodes else AutoModel
 
 
-def _built(wanted: Wanted, made: Any, config: Any, attention: str) -> Any:
-    if wanted.state is None:
+def _built(request: ModelRequest, made: Any, config: Any, attention: str) -> Any:
+    if request.state is None:
         return made._from_config(config, attn_implementation=attention)
     module, found = made.from_pretrained(
         None,
         config=config,
-        state_dict=dict(wanted.state),
+        state_dict=dict(request.state),
         dtype=torch.float32,
         attn_implementation=attention,
         ignore_mismatched_sizes=True,
         output_loading_info=True,
     )
-    _check_fit(wanted, module, found)
+    _check_fit(request, module, found)
     return module
 
 
-def _check_fit(wanted: Wanted, module: Any, found: Mapping[str, Any]) -> None:
+def _check_fit(request: ModelRequest, module: Any, found: Mapping[str, Any]) -> None:
     """Raises InputError that names the first tensor that does not fit. `found`: what the library says of loading."""
     is_body = module.base_model is module  # gives what comes before its pooler
     missing = sorted(name for name in found["missing_keys"] if not (is_body and _POOLER.search(name)))
     other = sorted(found["mismatched_keys"])
     start = f"{module.base_model_prefix}."  # before the names of what all tasks share, where there is a head
-    has_heads = any(name.startswith(start) for name in wanted.state or ())
+    has_heads = any(name.startswith(start) for name in request.state or ())
     unknown = sorted(
         name
         for name in found["unexpected_keys"]
@@ -138,7 +138,7 @@ def _check_fit(wanted: Wanted, module: Any, found: Mapping[str, Any]) -> None:
     else:
         return
     hint = "give the weights of this very model, or give the model as the folder with their config.json"
-    raise misfit(wanted.file, wanted.model, what, hint)
+    raise misfit(request.file, request.model, what, hint)
 
 
 def _empty(config: Any) -> Any:
@@ -149,13 +149,13 @@ def _empty(config: Any) -> Any:
         return build_it(config, attn_implementation="eager")
 
 
-def _refuse_beyond_memory(wanted: Wanted, empty: Any) -> None:
+def _refuse_beyond_memory(request: ModelRequest, empty: Any) -> None:
     """Some default configurations are of billions of parameters: more than a machine may have room for."""
     parameters = sum(one.numel() for one in empty.parameters())
     needed, available = COPIES * parameters * BYTES_OF_FP32, available_bytes()
     if available is not None and needed > available:
         raise InputError(
-            f"{wanted.model} has {parameters / 1e9:.1f} billion parameters: its export needs {needed / 1e9:.1f} GB of "
+            f"{request.model} has {parameters / 1e9:.1f} billion parameters: its export needs {needed / 1e9:.1f} GB of "
             f"memory, and {available / 1e9:.1f} GB are available",
             hint="give a folder with the config.json of a smaller model of the type",
         )

@@ -209,7 +209,7 @@ def _variance_cells(scenario: Scenario) -> tuple[Cell, ...]:
         return *dashes, Cell(DASH, note=why, csv=("", "")), text_cell(f"not done: {why}")
     p_values = [pair.p_tukey for pair in scenario.tested_pairs if pair.p_tukey is not None]
     apart = sum(p < ALPHA for p in p_values)
-    done = not found.objections
+    done = not found.failed_assumptions
     why_none = None if done else "not done"
     tukey = Cell(f"{apart} of {len(p_values)}", number=float(apart), csv=(str(apart), str(len(p_values))))
     return (

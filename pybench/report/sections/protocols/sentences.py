@@ -72,7 +72,7 @@ def _choice_sentence(finding: ProtocolFinding) -> Sentence:
 
 def _anova_sentence(finding: ProtocolFinding) -> Sentence:
     found = [scenario.variances for setting in finding.settings for scenario in setting.scenarios]
-    done = [one for one in found if one is not None and not one.objections]
+    done = [one for one in found if one is not None and not one.failed_assumptions]
     against = Counter(reason for one in found for reason in _against_anova(one))
     text = f"done for {len(done)} of {len(found)} combinations of a metric and a setting"
     if against:
@@ -91,7 +91,7 @@ def _against_anova(found: Variances | None) -> list[str]:
         AnovaAssumption.NORMAL_RESIDUALS: _which("residuals", "residuals that are not normal", residuals),
         AnovaAssumption.EQUAL_VARIANCES: _which("variances", "unequal variances", variances),
     }
-    return [words[objection.assumption] for objection in found.objections]
+    return [words[failed.assumption] for failed in found.failed_assumptions]
 
 
 def _which(tested: str, refused: str, p_value: float | None) -> str:
