@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -28,6 +26,7 @@ from pybench.report.tables import (
     to_markdown,
     to_text,
 )
+from tests.report.pages import compile_latex
 
 NASTY = '<script>alert(1)</script> & 100% $x_1^2$ #{~} \\input{/etc/passwd} "q" `b` | a*b [c] \x00\n漢字 ñ'
 
@@ -150,20 +149,9 @@ def test_latex_comments_cannot_be_escaped_from() -> None:
     assert to_latex(table).splitlines()[0] == "% a \\input{evil}"
 
 
+@pytest.mark.process
 def test_latex_compiles(tmp_path: Path) -> None:
-    compiler = shutil.which("pdflatex")
-    if compiler is None:
-        pytest.skip("pdflatex is not installed: LaTeX tables were not compiled")
-    document = r"\documentclass{article}\usepackage{booktabs}\begin{document}" + to_latex(_table()) + r"\end{document}"
-    (tmp_path / "t.tex").write_text(document)
-    result = subprocess.run(
-        [compiler, "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stdout[-2000:]
+    compile_latex(to_latex(_table()), tmp_path)
 
 
 def test_plain_text_is_aligned() -> None:

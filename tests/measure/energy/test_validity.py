@@ -79,7 +79,7 @@ def test_a_clean_window_is_valid_without_any_reason() -> None:
 
 @pytest.mark.parametrize("length_s", [0.001, 0.002, 0.004])
 def test_a_window_that_hardly_a_sample_saw_is_too_short(length_s: float) -> None:
-    # The energy of such a window used to be the rest's before it, and to pass for sure.
+    # Otherwise its energy would be that of the rest before it, and pass for sure.
     for begin_s in np.linspace(2.013, 2.1, 12):
         board = bursts(np.array([begin_s]), np.array([begin_s + length_s]), np.array([600.0]))
         trace = board.trace(4.0, H200, np.random.default_rng(2))

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from pybench.dataset import load
 from pybench.report import write_report
 from pybench.report.sections.protocols.sentences import protocol_sentences
 from pybench.report.sections.protocols.table_one import standing_text
-from tests.report.pages import rows_of
+from tests.report.pages import compile_latex, rows_of
 from tests.support.campaigns import CampaignBuilder, build_typical
 from tests.support.precision_campaign import INFER, build_precisions
 
@@ -119,21 +117,9 @@ def test_the_latex_is_balanced(page: Path, name: str) -> None:
         assert line.endswith(r" \\")
 
 
+@pytest.mark.process
 def test_the_latex_compiles(page: Path, tmp_path: Path) -> None:
-    compiler = shutil.which("pdflatex")
-    if compiler is None:
-        pytest.skip("pdflatex is not installed: the protocol's tables were not compiled")
-    tables = "\n".join(rf"\begin{{table}}{tex(page, name)}\end{{table}}" for name in TABLES)
-    head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
-    (tmp_path / "t.tex").write_text(f"{head}{tables}" + r"\end{document}")
-    result = subprocess.run(
-        [compiler, "-interaction=nonstopmode", "-halt-on-error", "t.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stdout[-2000:]
+    compile_latex("\n".join(rf"\begin{{table}}{tex(page, name)}\end{{table}}" for name in TABLES), tmp_path)
 
 
 # --- what was tested -------------------------------------------------------------------------------------------------

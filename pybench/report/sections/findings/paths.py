@@ -16,7 +16,8 @@ from pybench.analysis.findings.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.units import MEGA
-from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, log_scale, pick, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, log_scale, picture, plain_log_ticks
+from pybench.report.curves import Line, draw_line
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
 
@@ -84,26 +85,9 @@ def _draw_panel(axes: Axes, title: str, members: Sequence[PathCost]) -> None:
     axes.axhspan(1 - INDIFFERENT, 1 + INDIFFERENT, color=_SHADE, zorder=0)
     axes.axhline(1, color=GREY, linewidth=0.8)
     for position, cost in enumerate(members):
-        colour, marker = pick(tuple(PATHS).index(cost.path) - 1)
         shift = 1 + _SPREAD * (position - (len(members) - 1) / 2)
-        places = [size.model_bytes / MEGA * shift for size in cost.sizes]
-        values = [size.relative.value for size in cost.sizes]
-        axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
-        for place, size in zip(places, cost.sizes, strict=True):
-            one = size.relative
-            if one.lower is not None and one.upper is not None:
-                axes.plot([place, place], [one.lower, one.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
-        axes.plot(
-            places,
-            values,
-            linestyle="none",
-            marker=marker,
-            color=colour,
-            markersize=5,
-            label=cost.path,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-        )
+        points = [(size.model_bytes / MEGA * shift, size.relative) for size in cost.sizes]
+        draw_line(axes, tuple(PATHS).index(cost.path) - 1, Line(cost.path, points))
     sizes = {size.model: size.model_bytes / MEGA for cost in members for size in cost.sizes}
     log_scale(axes)
     axes.xaxis.set_major_locator(FixedLocator(list(sizes.values())))

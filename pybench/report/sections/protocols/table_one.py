@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pybench.analysis.findings.verdicts import Verdict
 from pybench.analysis.protocols.protocol import ProtocolFinding
-from pybench.analysis.protocols.trade_offs import Figure, TradeOff, TradeOffVerdict
+from pybench.analysis.protocols.trade_offs import ENERGY, Figure, TradeOff, TradeOffVerdict
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.catalogue.metrics import METRICS
@@ -56,7 +56,6 @@ _IN_FULL = (
     "top5_percent",
     "model_bytes",
 )
-_ENERGY = "gpu_energy_per_sample_j"
 _ENERGY_INTERVAL_NOTE = (
     "An interval of energy leaves out the gain of the board's sensor, which the ± in the tables of cases contains."
 )
@@ -244,7 +243,7 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     notes = (
         *_notes(contrast, rows, ()),
         "Brackets: 95 % intervals, of accuracies by scores over images, of the rest Student's over repetitions.",
-        *([_ENERGY_INTERVAL_NOTE] if _ENERGY in shown else []),
+        *([_ENERGY_INTERVAL_NOTE] if ENERGY in shown else []),
         "By intervals: the verdict of the paired comparison on the bounds of the plan (table of verdicts).",
     )
     title = f"Trade-offs at each batch: {contrast.title()}"
@@ -324,7 +323,7 @@ def _repetitions(rows: Sequence[TradeOff]) -> str:
 
 
 def _energy_note(rows: Sequence[TradeOff]) -> str:
-    figures = [row.figures[_ENERGY] for row in rows]
+    figures = [row.figures[ENERGY] for row in rows]
     windows = sorted({name for figure in figures for name in figure.windows})
     methods = sorted({name for figure in figures for name in figure.methods})
     if not windows:
