@@ -108,10 +108,6 @@ class SlurmCluster:
         self._end_jobs(node)
         self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
-    def return_node(self, node: str) -> None:
-        self.start_node(node)
-        self.ask("scontrol", "update", f"nodename={node}", "state=resume")
-
     def ask(self, *command: str) -> str:
         """Runs a client and returns what it printed; RuntimeError where it fails."""
         ended = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False, timeout=60)

@@ -45,9 +45,6 @@ class SimulatedDriver:
         assert handle.value is not None
         return handle.value
 
-    def destroy(self, stream: int) -> None:
-        assert self._library.cuStreamDestroy_v2(ctypes.c_void_p(stream)) == 0
-
     def held(self) -> int:
         """Streams, events and allocations that exist."""
         return int(self._library.pybench_fake_cuda_held())

@@ -12,7 +12,6 @@ class Quiet:
     def __init__(self) -> None:
         self.outcomes: list[tuple[str, int, str]] = []
         self.pending = 0
-        self.was_asked_to_stop = False
         self.done: dict[str, int] = {}
         self.notes: list[str] = []
 
@@ -33,7 +32,7 @@ class Quiet:
         self.pending -= 1
 
     def stopping(self) -> None:
-        self.was_asked_to_stop = True
+        return
 
     def note(self, text: str) -> None:
         self.notes.append(text)
