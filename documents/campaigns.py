@@ -251,7 +251,10 @@ def _cautions(campaign: PublishedCampaign) -> str:
 
 def _date(campaign: PublishedCampaign) -> str:
     days = sorted({str(text)[:10] for text in campaign.dataset.runs["started_utc"].drop_nulls()})
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    if len(days) == 1:
+        return days[0]
+    year = f"{days[0][:4]}-"  # said once, so that lines of the index stay short
+    return f"{days[0]} to {days[-1].removeprefix(year)}"
 
 
 def _fraction(campaign: PublishedCampaign) -> str:
