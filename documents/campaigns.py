@@ -122,14 +122,13 @@ def _index(campaigns: Sequence[PublishedCampaign]) -> str:
             one.dataset.plan.name,
             ", ".join(f"[page]({paper.page})" for paper in _papers_of(one)) or "none",
             _fraction(one),
-            str(_runs(one)),
-            _boards(one),
+            _boards(one).replace("NVIDIA ", ""),
             _date(one),
             f"[{one.size_bytes / 1e6:.1f} MB](../../{one.archive.as_posix()})",
         )
         for one in campaigns
     ]
-    heads = ("Plan", "Paper", "Complete blocks", "Runs", "Boards", "Date", "Archive")
+    heads = ("Plan", "Paper", "Complete blocks", "Boards", "Date", "Archive")
     return joined(["# What papers said, what these boards say", _MADE, _INDEX, table(heads, rows)])
 
 
@@ -258,16 +257,20 @@ def _date(campaign: PublishedCampaign) -> str:
 
 
 def _fraction(campaign: PublishedCampaign) -> str:
-    """Blocks in which every case that runs there ended, of the repetitions that the stored plan asks for."""
+    """Blocks in which every case that was run at all ended, of the repetitions that the stored plan asks for.
+
+    Where other cases could run there, too, it says of how many."""
     plan, done = campaign.dataset.plan, set(_ended(campaign))
-    refused = {case for case, _ in _refused(campaign)}
-    cases = [case for case in plan.cases if case.id not in refused]
+    refused, run = {case for case, _ in _refused(campaign)}, {case for case, _ in done}
+    able = [case for case in plan.cases if case.id not in refused]
+    cases = [case for case in able if case.id in run]
     blocks = [
         block
         for block in range(1, plan.blocks + 1)
         if all((case.id, block) in done for case in cases if plan.repetitions.of(case) >= block)
     ]
-    return f"{len(blocks)} of {campaign.asked}"
+    part = "" if len(cases) == len(able) else f" ({len(cases)} of {len(able)} cases)"
+    return f"{len(blocks)} of {campaign.asked}{part}"
 
 
 def _ended(campaign: PublishedCampaign) -> Iterable[tuple[str, int]]:

@@ -49,6 +49,12 @@ _ROWS = (
         deviation=(0.26862954, 0.26130258, 0.27577711),
     ),
     Normalisation(
+        name="cifar10",
+        meaning="of the 50,000 images of CIFAR-10 that train",
+        mean=(0.4914, 0.4822, 0.4465),
+        deviation=(0.2470, 0.2435, 0.2616),
+    ),
+    Normalisation(
         name="none",
         meaning="stays in [0, 1]",
         mean=(0.0, 0.0, 0.0),

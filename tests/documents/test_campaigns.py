@@ -42,6 +42,7 @@ def test_a_partial_campaign_shows_what_it_has_and_counts_the_rest(pages: dict[st
 def test_a_partial_campaign_says_which_part_of_the_plan_ran(pages: dict[str, str]) -> None:
     part = pages["amp-and-quantisation.md"].split("## ptq-batches")[1]
     assert "| Part that ran | batch 32 of 8, 16, 32, 64; image size 48 of 48, 128 |" in part
+    assert "| Complete blocks | 3 of 10 (12 of 96 cases) |" in part
     effects = part.split("**Effects: INT8 against FP16**")[1].split("###")[0]
     assert effects.count("3 blocks") == 3
     assert " — (" not in effects

@@ -21,7 +21,7 @@ from pybench.errors import InputError
 from pybench.image_files.layout import CIFAR_BINARY, CIFAR_PICKLED
 from pybench.models.images import cifar_pickle
 from pybench.models.images.collection import Images, Pixels, Shape, one_by_one, times
-from pybench.models.images.normalisation import CIFAR10, normalise
+from pybench.models.images.normalisation import normalise
 from pybench.models.samples import Split
 
 SHAPE: Shape = (3, 32, 32)
@@ -80,7 +80,7 @@ def prepared(image: npt.NDArray[np.uint8], height: int, width: int) -> Pixels:
         from PIL import Image
 
         rows = np.asarray(Image.fromarray(rows).resize((width, height), Image.Resampling.BILINEAR))
-    return normalise(rows.astype(np.float32) / np.float32(255), CIFAR10)
+    return normalise(rows.astype(np.float32) / np.float32(255), "cifar10")
 
 
 def _version(root: Path) -> _Version:

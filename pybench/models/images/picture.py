@@ -14,7 +14,7 @@ import numpy as np
 from pybench.catalogue.preprocessing import USUAL, Preprocessing
 from pybench.image_files.header import open_picture
 from pybench.models.images.collection import Pixels, Shape
-from pybench.models.images.normalisation import normalisation, normalise
+from pybench.models.images.normalisation import normalise
 
 
 def read_picture(path: Path, shape: Shape, preprocessing: Preprocessing = USUAL) -> Pixels:
@@ -27,7 +27,7 @@ def read_picture(path: Path, shape: Shape, preprocessing: Preprocessing = USUAL)
         image = file.convert("L" if channels == 1 else "RGB")
     cropped = _resize_and_crop(image, height, width, preprocessing)
     values: Pixels = np.asarray(cropped, np.float32) / np.float32(255)
-    return values[np.newaxis] if channels == 1 else normalise(values, normalisation(preprocessing.normalisation))
+    return values[np.newaxis] if channels == 1 else normalise(values, preprocessing.normalisation)
 
 
 def _resize_and_crop(image: Any, height: int, width: int, preprocessing: Preprocessing) -> Any:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.catalogue.models import Model
 from pybench.models.building import build
-from pybench.models.images.normalisation import IMAGENET
+from pybench.models.images.normalisation import mean_and_deviation
 from pybench.models.images.rendering import render
 from pybench.models.images.synthetic import CLASSES, DIFFICULTY, VALIDATION_IMAGES, ceiling, draw_scenes
 from pybench.models.training.mixed import MixedPrecision
@@ -177,7 +177,7 @@ def draw_batch(
         pixels = torch.floor(pixels.sum(1, keepdim=True) / 3)  # whole numbers, as `generated.grey` has them
     pixels = pixels * (1 / 255)
     if channels != 1:
-        mean, deviation = (torch.from_numpy(v).to(device).view(1, 3, 1, 1) for v in (IMAGENET.mean, IMAGENET.deviation))
+        mean, deviation = (torch.from_numpy(v).to(device).view(1, 3, 1, 1) for v in mean_and_deviation())
         pixels = (pixels - mean) / deviation
     return pixels, torch.from_numpy(scenes.labels).to(device)
 

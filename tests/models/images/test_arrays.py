@@ -8,7 +8,7 @@ import pytest
 
 from pybench.errors import InputError
 from pybench.models.images import has_splits, open_images
-from pybench.models.images.normalisation import IMAGENET
+from pybench.models.images.normalisation import mean_and_deviation
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 3, 6, 5), np.uint8)
 LABELS = np.array([2, 0, 1, 2])
@@ -28,7 +28,8 @@ def test_bytes_are_normalised_as_any_picture(tmp_path: Path, stored: np.ndarray,
     assert images.labels.tolist() == [2, 0, 1, 2]
     assert images.ids == ("000000", "000001", "000002", "000003")
     assert len(images.classes) == 3
-    expected = (PIXELS[3] / 255 - IMAGENET.mean[:, None, None]) / IMAGENET.deviation[:, None, None]
+    mean, deviation = (values[:, None, None] for values in mean_and_deviation())
+    expected = (PIXELS[3] / 255 - mean) / deviation
     assert np.allclose(images.read(3), expected, atol=1e-6)
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 from pybench.errors import InputError
 from pybench.models.images import has_splits, open_images
 from pybench.models.images.cifar import RECORD_BYTES, SHAPE
-from pybench.models.images.normalisation import CIFAR10
+from pybench.models.images.normalisation import mean_and_deviation
 
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
@@ -38,7 +38,8 @@ def test_records_are_read_in_order_with_their_labels_and_names(folder: Path) -> 
     assert train.ids == ("data_batch_1/00000", "data_batch_1/00001", "data_batch_2/00000")
     assert train.classes == validation.classes == tuple(NAMES)
     for images, number, pixels in ((train, 1, first[1]), (train, 2, second[0]), (validation, 2, judges[2])):
-        expected = (pixels / 255 - CIFAR10.mean[:, None, None]) / CIFAR10.deviation[:, None, None]
+        mean, deviation = (values[:, None, None] for values in mean_and_deviation("cifar10"))
+        expected = (pixels / 255 - mean) / deviation
         assert np.allclose(images.read(number), expected, atol=1e-6)
 
 
@@ -52,7 +53,8 @@ def test_images_are_resized_whole_to_the_model(folder: Path) -> None:
     pixels = write_batch(folder / "test_batch.bin", [1], 1)[0]
     found = open_images(folder, "validation", (3, 48, 48)).read(0)
     resized = Image.fromarray(pixels.transpose(1, 2, 0)).resize((48, 48), Image.Resampling.BILINEAR)
-    expected = (np.asarray(resized) / 255 - CIFAR10.mean) / CIFAR10.deviation
+    mean, deviation = mean_and_deviation("cifar10")
+    expected = (np.asarray(resized) / 255 - mean) / deviation
     assert np.allclose(found, expected.transpose(2, 0, 1), atol=1e-6)
 
 
