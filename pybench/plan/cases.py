@@ -58,20 +58,15 @@ class CaseBuilder:
         idle: dict[Path, bool] = {}
         for cell in cells:
             settings = self._with_defaults(cell)
-            if not self._fits(settings, cell, entry, damaged):
-                continue
-            case = self._case(settings)
-            if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
-                continue
-            if not self._has_pictures(case, settings):
-                continue
-            resting = case.idle
+            case = self._sound_case(settings, cell, entry, damaged)
+            resting = frozenset() if case is None else case.idle  # what a refused case would use is not known
             for name, setting in cell.items():
                 if setting.value is not None:  # null asks for nothing
                     key = _key(setting.path)
                     idle[key] = idle.get(key, True) and name in resting
-            built.append(_at_rest(case, resting))
-            self._remember(settings)
+            if case is not None:
+                built.append(_at_rest(case, resting))
+                self._remember(settings)
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
             rule = factors_of(self.catalogue)[name].idle
@@ -90,6 +85,15 @@ class CaseBuilder:
         ]
 
     # --- one cell ---------------------------------------------------------------------------------------------------
+
+    def _sound_case(self, settings: dict[str, Setting], cell: Cell, entry: int, damaged: bool) -> Case | None:
+        """The case of a cell; None where something is wrong with it, which is then said."""
+        if not self._fits(settings, cell, entry, damaged):
+            return None
+        case = self._case(settings)
+        if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
+            return None
+        return case if self._has_pictures(case, settings) else None
 
     def _with_defaults(self, cell: Cell) -> dict[str, Setting]:
         settings = dict(cell)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.case import Case
+from pybench.case.factors import is_idle
 from pybench.case.quantising import stores_weights
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.onnx_file.batch import freed, rewriting
@@ -23,6 +24,7 @@ from pybench.onnx_file.inputs import (
     parse_sizes,
     with_sizes,
 )
+from pybench.onnx_file.node_names import matched, rewritten_names
 from pybench.onnx_file.products import MATRIX_PRODUCTS, NOT_FP32, floating_types, is_quantised
 
 
@@ -45,6 +47,7 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
         if of_images:
             image_shape(with_sizes(inputs, sizes))
         _check_precision(model, case.precision)
+        _check_kept(model, case)
         if stores_weights(case):
             _check_products(model)
     except Misfit as misfit:
@@ -85,6 +88,16 @@ def _check_precision(model: OnnxModel, precision: str) -> None:
     if outer := first_with_body(model):
         what = f"{called(outer)} has graphs inside, and no lower precision is made of such a file"
         raise Misfit(what, "run it in fp32, or export the model without If, Loop and Scan", "precision")
+
+
+def _check_kept(model: OnnxModel, case: Case) -> None:
+    """Whether nodes that stay in FP32 are in the file. What is quantised already is taken as it is, and keeps none."""
+    is_taken = quantised_type(case.precision) is not None and is_quantised(model.graph)
+    if case.keep_fp32 is None or is_idle("keep_fp32", case) or is_taken:
+        return
+    names = rewritten_names(model, batch_is_freed=case.fixed_batch is not None)
+    if names is not None:
+        matched(case.keep_fp32, names)
 
 
 def _check_products(model: OnnxModel) -> None:

@@ -21,6 +21,8 @@ import onnx
 from onnx import TensorProto, defs, helper, numpy_helper
 
 from pybench.errors import InputError
+from pybench.onnx_file.inputs import Misfit
+from pybench.onnx_file.node_names import KEEP_LIST, matched
 from pybench.precision.network import Array, Network
 
 TYPES: dict[str, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
@@ -68,17 +70,11 @@ def matching_nodes(network: Network, keep_fp32: str | None) -> set[str]:
     if keep_fp32 is None:
         return set()
     try:
-        expression = re.compile(keep_fp32)
+        return matched(keep_fp32, [node.name for node in network.nodes])
     except re.error as error:
-        raise InputError(f"keep_fp32 is no regular expression ({error})") from error
-    found = {node.name for node in network.nodes if expression.fullmatch(node.name)}
-    if not found:
-        part = next((node.name for node in network.nodes if expression.search(node.name)), None)
-        hint = f"names are like {', '.join(node.name for node in network.nodes[:3])}"
-        if part is not None:
-            hint = f"it must match a whole name, but matches only a part of {part}: put .* around it"
-        raise InputError(f"no node's whole name matches keep_fp32: {keep_fp32!r}", hint=hint)
-    return found
+        raise InputError(f"{KEEP_LIST} is no regular expression ({error})") from error
+    except Misfit as misfit:
+        raise InputError(f"{KEEP_LIST}: {misfit.what}", hint=misfit.hint) from misfit
 
 
 def _kept(network: Network, target: int, keep_fp32: str | None) -> dict[str, str]:

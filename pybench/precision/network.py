@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, inliner, numpy_helper, shape_inference, ve
 
 from pybench.catalogue.causes import Cause
 from pybench.errors import InputError, UnsupportedError, in_short
+from pybench.onnx_file.node_names import free_names
 
 FIRST_IR_WITH_CONSTANTS = 4  # ONNX's IR.md: until 3, every initialiser is an input, too
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
@@ -300,11 +301,8 @@ def _constant_value(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 def _name_nodes(graph: onnx.GraphProto) -> None:
     """Gives nodes without a name, or with one that another has, a name of their own."""
-    taken: set[str] = set()
-    for number, node in enumerate(graph.node):
-        if not node.name or node.name in taken:
-            node.name = f"{node.name or node.op_type}_{number}"
-        taken.add(node.name)
+    for node, name in zip(graph.node, free_names((node.name, node.op_type) for node in graph.node), strict=True):
+        node.name = name
 
 
 def _has_body(node: onnx.NodeProto) -> bool:

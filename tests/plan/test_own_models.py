@@ -113,6 +113,54 @@ def test_accuracy_takes_models_of_images(tmp_path: Path, problems: Problems) -> 
     assert "it takes x ['batch', 12] float32, not images" in said[0]
 
 
+def kept(expression: str, precision: str = "[int8, fp16]", more: str = "") -> str:
+    values = f"workload: infer, model: model.onnx, runtime: tensorrt, precision: {precision}{more}"
+    return f"  - {{{values}, keep_fp32: {expression}}}\n"
+
+
+def test_a_keep_list_that_names_no_node_of_the_file_is_one_problem_at_its_place(
+    tmp_path: Path, problems: Problems, load: Load
+) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="/stem/Relu"),
+        helper.make_node("Constant", [], ["one"], name="/one", value_float=1.0),
+        helper.make_node("Mul", ["a", "one"], ["b"], name="/stem/Mul"),
+        helper.make_node("Tanh", ["b"], ["c"]),
+        helper.make_node("Relu", ["c"], ["y"], name="/head/Relu"),
+    ]
+    ends = [("x", TensorProto.FLOAT, (1, 4))], [("y", TensorProto.FLOAT, (1, 4))]
+    onnx.save(model(nodes, *ends), tmp_path / "model.onnx")
+    (none,) = problems(kept("auto"))
+    assert none == (
+        "4:97: `keep_fp32`: model.onnx: no node's whole name matches 'auto' "
+        "(names are like /stem/Relu, /stem/Mul, Tanh_3)"
+    )
+    (part,) = problems(kept("head"))
+    assert "(it must match a whole name, but matches only a part of /head/Relu: put .* around it)" in part
+    (constant,) = problems(kept("/one"))
+    assert "no node's whole name matches '/one'" in constant
+    (one,) = problems(kept("[/head/.*, .*head/Conv]"))  # the other is sound
+    assert one == (
+        "4:108: `keep_fp32`: model.onnx: no node's whole name matches '.*head/Conv' "
+        "(names are like /head/Relu, /stem/Relu, /stem/Mul)"
+    )
+    assert len(load(kept('"/head/.*"')).cases) == 2
+    assert len(load(kept("Tanh_3")).cases) == 2  # as the rewritten file calls what has no name
+    freed = ", batch: 2"  # before, the file is rewritten for another batch, and names come from outputs
+    assert len(load(kept("node_of_c", more=freed)).cases) == 2
+    assert problems(kept("Tanh_3", more=freed)) != []
+
+
+def test_names_that_functions_hide_are_for_the_run_to_match(tmp_path: Path, load: Load) -> None:
+    write("local-function", tmp_path)
+    assert len(load(kept("nothing")).cases) == 2
+
+
+def test_a_quantised_file_is_taken_as_it_is_and_keeps_nothing(tmp_path: Path, load: Load) -> None:
+    write("quantised-to-qdq", tmp_path)
+    assert len(load(kept("nothing", "int8")).cases) == 1
+
+
 def shaped(shapes: str, model: str = "model.onnx") -> str:
     return f"  - {{workload: infer, model: {model}, runtime: onnxruntime, batch: 2, shapes: {shapes}}}\n"
 
