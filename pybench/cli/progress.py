@@ -15,6 +15,8 @@ from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
 from pybench.words import counted
 
+_ALIKE = ("unsupported", "build_failed")  # follow from the case, and most often alike in all blocks
+
 
 class Progress:
     """A `runner.Listener` that writes to `stream`."""
@@ -26,7 +28,7 @@ class Progress:
         self._finished = 0
         self._spent_s = 0.0
         self._counts: Counter[str] = Counter()
-        self._explained: set[str] = set()
+        self._explained: set[tuple[str, str]] = set()  # case's id, and why
         self._is_open = False
 
     def begin(self, pending: int, done: Mapping[str, int]) -> None:
@@ -57,11 +59,12 @@ class Progress:
             self._line(text)
 
     def _is_news(self, planned: PlannedRun, outcome: Outcome) -> bool:
-        """Whether to say why: of every failure, and once a case of what this machine cannot do, as all blocks agree."""
-        if outcome.name != "unsupported":
+        """Whether to say why: of every failure, but once a case of what all blocks have in common."""
+        if outcome.name not in _ALIKE:
             return outcome.name != "ok"
-        is_first = planned.case.id not in self._explained
-        self._explained.add(planned.case.id)
+        said = (planned.case.id, outcome.why)
+        is_first = said not in self._explained
+        self._explained.add(said)
         return is_first
 
     def skipped(self) -> None:

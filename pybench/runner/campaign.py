@@ -107,6 +107,7 @@ def _made(call: RunnerCall, cases: Sequence[Case]) -> dict[str, Outcome]:
         call.options.retry_failed,
         call.plan.files,
         call.listener.preparing,
+        call.listener.note,
         call.machine.launcher,
         catalogue_of(call.plan.cases).added(),
     )

@@ -39,6 +39,7 @@ class Maker:
 
     files: value of a `file` factor -> absolute path of the user's file
     announce: is called before an artefact is made
+    note: is told at once which artefact was not made, and why
     rows: those of the campaign that are not pybench's own
     """
 
@@ -49,6 +50,7 @@ class Maker:
     retry_failed: bool
     files: Mapping[str, str]
     announce: Callable[[Recipe], None]
+    note: Callable[[str], None]
     launcher: Launcher = LOCAL
     rows: tuple[Row, ...] = ()
 
@@ -126,6 +128,8 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
         why = Reason(Cause.NO_FILE, f"the maker reported success but left no {recipe.file}")
         outcome = Outcome("build_failed", why)
+    if outcome.name != "ok":
+        maker.note(f"not made: {recipe.title()}: {outcome.why or outcome.name}")
     made = _digests(attempt.path) if outcome.name == "ok" else {}
     attempt.complete({**run_record(recipe.digest, 0, attempt.attempt, outcome, end), "made": made})
     return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)

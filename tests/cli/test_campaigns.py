@@ -241,16 +241,20 @@ def test_progress_counts_a_run_once_and_what_another_runner_does_not_at_all() ->
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_why_a_case_is_unsupported_is_said_once(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["unsupported", "build_failed"])
+def test_why_no_block_of_a_case_runs_is_said_once(
+    name: str, is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = io.StringIO()
     monkeypatch.setattr(said, "isatty", lambda: is_terminal)
     progress = Progress(said)
-    progress.begin(2, {})
-    outcome = Outcome("unsupported", Reason(Cause.NO_GPU, "no GPU"))
-    for block in (1, 2):
+    progress.begin(3, {})
+    for block, why in ((1, "no GPU"), (2, "no GPU"), (3, "no memory")):
+        outcome = Outcome(name, Reason(Cause.NO_GPU, why))
         progress.finished(PlannedRun(Case(workload="h2d"), block, 0), outcome, 0.0)
     assert said.getvalue().count("block 1: no GPU\n") == 1
     assert said.getvalue().count("no GPU") == 1
+    assert "block 3: no memory\n" in said.getvalue()
 
 
 def test_shards_together_are_the_whole(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ BROKEN = Recipe("onnx-quantised", ())
 @pytest.fixture
 def maker(campaign: CampaignDirectory) -> Maker:
     campaign.artefacts.mkdir(parents=True)
-    return Maker(campaign, this_process(), Interruption(), 60.0, True, {}, lambda recipe: None)
+    return Maker(campaign, this_process(), Interruption(), 60.0, True, {}, lambda recipe: None, lambda text: None)
 
 
 def outcome_of(maker: Maker, limit_s: float = 120.0) -> str:
@@ -94,6 +94,12 @@ def test_an_artefact_that_failed_is_tried_again_although_the_runner_that_failed_
     assert outcome_of(replace(maker, interruption=Interruption())) == "build_failed"
     folders = sorted(entry.name for entry in maker.campaign.artefacts.iterdir())
     assert folders == [BROKEN.digest, f"{BROKEN.digest}.failed-01"]
+
+
+def test_an_artefact_that_is_not_made_is_said_at_once_with_its_reason(maker: Maker) -> None:
+    said: list[str] = []
+    outcomes = prepare([BROKEN], replace(maker, note=said.append))
+    assert said == [f"not made: {BROKEN.title()}: {outcomes[BROKEN.digest].why}"]
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema_version": 1}'])
