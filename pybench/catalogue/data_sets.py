@@ -33,6 +33,7 @@ class DataSet:
     meaning: what it consists of, in a phrase
     task: the task that its labels belong to
     unit: what has one score, in a word
+    classes: how many its labels are of; None: they are no classes, or a model's outputs are made for them
     group: what units have in common that are alike, in a word: intervals are then those of whole groups; None: units
         are independent
     open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
@@ -47,6 +48,7 @@ class DataSet:
     meaning: str
     task: str
     unit: str
+    classes: int | None = None
     group: str | None = None
     open: str | None = None
     train: str
@@ -65,6 +67,7 @@ _ROWS = (
         meaning="the handwritten digits of scikit-learn",
         task="classification",
         unit="image",
+        classes=10,
         train="pybench.models.training.digits:train_on_digits",
         trains_in=TRAINED_IN,
         is_asked_for=False,  # what is trained on them is trained on them anyway
@@ -74,6 +77,7 @@ _ROWS = (
         meaning="generated images of a hundred classes",
         task="classification",
         unit="image",
+        classes=100,
         train="pybench.models.training.synthetic:train_on_synthetic",
         trains_in=TRAINED_IN,
     ),

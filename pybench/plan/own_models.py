@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.case import Case
+from pybench.case.data import data_set_of, task_of
 from pybench.case.factors import is_idle
 from pybench.case.quantising import stores_weights
 from pybench.catalogue.precisions import floating_type, quantised_type
@@ -46,6 +47,7 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
         _check_outputs(model.graph.outputs)
         if of_images:
             image_shape(with_sizes(inputs, sizes))
+            _check_scores(model.graph.outputs[0], case)
         _check_precision(model, case.precision)
         _check_kept(model, case)
         if stores_weights(case):
@@ -75,6 +77,24 @@ def _check_outputs(outputs: Sequence[Value]) -> None:
             raise Misfit(f"the type of the output {value.name} is {value.form}, not tensor", hint)
         if value.element == "string":
             raise Misfit(f"the output {value.name} is string", "export the model with numbers as its outputs")
+
+
+def _check_scores(output: Value, case: Case) -> None:
+    """Whether the output that is judged has the dimensions that the task of the case's images needs, and its classes.
+    A file that does not state them may have them."""
+    task, row, shape = task_of(case), data_set_of(case), output.shape
+    if task is None or shape is None:
+        return
+    if len(shape) != len(task.output):
+        stated = ", ".join(str(size or "?") for size in shape)
+        what = f"{task.name} judges an output of [{', '.join(task.output)}], and {output.name} is [{stated}]"
+        raise Misfit(what, "export the model with scores of that shape as its first output, or use workload: infer")
+    if row is None or row.classes is None:
+        return
+    told = shape[task.output.index("classes")]
+    if isinstance(told, int) and told < row.classes:
+        what = f"it tells {told} classes apart, and {row.name} has {row.classes}"
+        raise Misfit(what, f"judge a model on {row.unit}s of the classes that it was trained on", "images")
 
 
 def _check_precision(model: OnnxModel, precision: str) -> None:

@@ -113,6 +113,44 @@ def test_accuracy_takes_models_of_images(tmp_path: Path, problems: Problems) -> 
     assert "it takes x ['batch', 12] float32, not images" in said[0]
 
 
+def judged(images: str = "synthetic-100") -> str:
+    return f"  - {{workload: accuracy, model: model.onnx, runtime: onnxruntime, images: {images}}}\n"
+
+
+def classifier(path: Path, output: tuple[int | str, ...] | None) -> None:
+    """A model of images whose output states this shape."""
+    nodes = [helper.make_node("Identity", ["image"], ["scores"])]
+    ends = [("image", TensorProto.FLOAT, ("n", 3, 8, 8))], [("scores", TensorProto.FLOAT, output)]
+    onnx.save(model(nodes, *ends), path)
+
+
+@pytest.mark.parametrize("output", [("n", 5, 8, 8), (), ("n",)])
+def test_an_output_that_has_no_score_for_each_class_is_not_judged(
+    tmp_path: Path, problems: Problems, output: tuple[int | str, ...]
+) -> None:
+    classifier(tmp_path / "model.onnx", output)
+    stated = ", ".join(map(str, output))
+    (said,) = problems(judged())
+    assert said == (
+        "4:33: `model`: model.onnx: classification judges an output of [batch, classes], and scores is "
+        f"[{stated}] (export the model with scores of that shape as its first output, or use workload: infer)"
+    )
+
+
+def test_an_output_that_tells_too_few_classes_apart_is_not_judged(tmp_path: Path, problems: Problems) -> None:
+    classifier(tmp_path / "model.onnx", ("n", 10))
+    (said,) = problems(judged())
+    assert said.startswith("4:75: `images`: model.onnx: it tells 10 classes apart, and synthetic-100 has 100 (judge")
+
+
+@pytest.mark.parametrize("output", [None, ("n", "classes"), ("n", 100), ("n", 1000)])
+def test_what_an_output_does_not_state_is_no_problem(
+    tmp_path: Path, load: Load, output: tuple[int | str, ...] | None
+) -> None:
+    classifier(tmp_path / "model.onnx", output)
+    assert len(load(judged()).cases) == 1
+
+
 def kept(expression: str, precision: str = "[int8, fp16]", more: str = "") -> str:
     values = f"workload: infer, model: model.onnx, runtime: tensorrt, precision: {precision}{more}"
     return f"  - {{{values}, keep_fp32: {expression}}}\n"
