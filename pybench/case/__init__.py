@@ -16,6 +16,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     contrasts   what a plan declares, read and stored
     references  published values that it names next to its bounds
     curves      what it draws over which factor
+    executing   whether the rows of its runtime let it run
     quantising  what puts int8, int4 or fp8 into a graph
     pairing     which case is compared with which
 

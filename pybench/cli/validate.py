@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from pybench.case import Case
+from pybench.case.executing import runs_nowhere
 from pybench.case.service_levels import bounds_of
 from pybench.cli.case_table import extent, varying
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
@@ -31,6 +35,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "repetitions": loaded.repetitions.usual,
         "runs": loaded.repetitions.runs(loaded.cases),
         "varying": varying(loaded.cases),
+        "on_no_machine": _on_no_machine(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
@@ -40,6 +45,8 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
     print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {extent(loaded.cases, loaded.repetitions)}")
     for name, values in varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
+    for why, number in _on_no_machine(loaded.cases).items():
+        print(f"  no machine runs {counted(number, 'case')}: {why}")
     bounded = [case for case in loaded.cases if bounds_of(case)]
     if bounded:
         bounds_ms = sorted({bound for case in bounded for bound in bounds_of(case)})
@@ -51,6 +58,12 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         print(f"  comparison: {'; '.join(filter(None, [contrast.title(), bounds, published]))}")
     for value, file in loaded.files.items():
         print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
+
+
+def _on_no_machine(cases: Sequence[Case]) -> dict[str, int]:
+    """Why -> number of the cases that no machine runs for it."""
+    refusals = filter(None, map(runs_nowhere, cases))
+    return dict(Counter(refusal.in_one_line() for refusal in refusals))
 
 
 def _problem_json(problem: Any) -> dict[str, Any]:

@@ -14,24 +14,15 @@ from typing import Any
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.case.data import trained_here
+from pybench.case.executing import no_gpu, refuse_backend, refuse_copies, refuse_types, refuse_work
 from pybench.case.factors import BOARD_SETTINGS
-from pybench.case.quantising import opened_in, quantiser_of, scheme_of, stores_weights
+from pybench.case.quantising import quantiser_of
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import PACKAGES, fact_of
 from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
-from pybench.catalogue.quantisers import quantisers_to
 from pybench.catalogue.reasons import ReasonCode
-from pybench.catalogue.refusals import (
-    refuse_file,
-    refuse_generation,
-    refuse_mode,
-    refuse_path,
-    refuse_precision,
-    refuse_provider,
-    refuse_training,
-    refuse_transfers,
-)
+from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import DEVICES, RUNTIMES
 from pybench.errors import UnsupportedError
 from pybench.machine.facts import Facts
@@ -117,52 +108,15 @@ def _packages(case: Case, facts: Facts) -> None:
 
 
 def _runtime(case: Case, facts: Facts) -> None:
-    row = case.runtime_row
-    if row is not None and case.workload_row.trains:
-        refuse_training(row)
-    if row is not None and case.workload_row.generates:
-        refuse_generation(row, row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts))), opened_in(case))
-    if row is not None and case.names_onnx:
-        refuse_file(row)
-    if row is not None and case.model is not None:
-        refuse_path(row, case.path, takes_text=case.model_row is not None and case.model_row.takes_text)
+    refuse_work(case, has_gpu=bool(_gpus_allowed(case, facts)))
 
 
 def _provider(case: Case, facts: Facts) -> None:
     """What the factors say of each other, and whether the installed onnxruntime has the provider."""
     row = case.runtime_row
-    if row is None:
-        return
-    refuse_mode(row, case.compile_mode, has_gpu=bool(_gpus_allowed(case, facts)))
-    used = row.backend(case.provider, has_gpu=bool(_gpus_allowed(case, facts)))
-    if (
-        quantised_type(case.precision) is not None
-        and quantiser_of(case).at_run
-        and (used is None or not used.finds_ranges)
-    ):
-        raise UnsupportedError(
-            f"{row.name if used is None else used.called} has no kernels that find ranges in each run",
-            code=Cause.NO_RANGES_AT_RUN,
-            hint="use runtime: onnxruntime with device: cpu, or another quantiser",
-        )
-    if stores_weights(case) and (used is None or quantised_type(case.precision) not in used.stores):
-        called = row.name if used is None else used.called
-        raise UnsupportedError(
-            f"{called} does not multiply with {quantised_type(case.precision)} weights as they are stored",
-            code=Cause.NO_STORED_WEIGHTS,
-            hint="use runtime: onnxruntime with provider: cpu or cuda",
-        )
-    if case.provider is None:
-        return
-    refuse_provider(row, case.provider, case.device, facts[fact_of(row.needs[0])].get("providers", []))
-    backend = row.backend(case.provider, has_gpu=True)
-    kind = quantised_type(case.precision)
-    if backend is not None and backend.symmetric_ranges and kind is not None and scheme_of(case) != "symmetric":
-        raise UnsupportedError(
-            f"{backend.called} accepts only symmetric ranges, but {quantiser_of(case).name} makes others",
-            code=Cause.RANGES_NOT_SYMMETRIC,
-            hint=f"use scheme: symmetric, or quantiser: {' or '.join(quantisers_to(kind))}",
-        )
+    if row is not None:
+        fact = facts[fact_of(row.needs[0])] if row.needs else {}
+        refuse_backend(case, fact.get("providers", []), has_gpu=bool(_gpus_allowed(case, facts)))
 
 
 def _training(case: Case, facts: Facts) -> None:
@@ -189,13 +143,7 @@ def _device(case: Case, facts: Facts) -> None:
     uuids = [device["uuid"] for device in _gpus(case, facts)]
     if not uuids:
         row = case.runtime_row
-        never = row is not None and row.gpu_fact is None
-        sees = "runs on CPUs only" if never else "sees no GPU on this machine"
-        raise UnsupportedError(
-            f"device {case.device} is asked for, and {_engine(case)} {sees}",
-            code=Cause.NO_GPU,
-            hint="set `device: cpu`" if never else None,
-        )
+        raise no_gpu(case, on_no_machine=row is not None and row.gpu_fact is None)
     if case.device != "cuda" and case.device not in uuids:
         raise UnsupportedError(
             f"no GPU {case.device} here", code=Cause.NO_SUCH_GPU, hint=f"there are {', '.join(uuids)}"
@@ -204,18 +152,14 @@ def _device(case: Case, facts: Facts) -> None:
 
 def _precision(case: Case, facts: Facts) -> None:
     row = case.runtime_row
-    if row is None or case.model is None or row.computes_in is not None:
+    if row is None:
         return
     gpus, used = _gpus_allowed(case, facts), gpus_of(case, facts)
-    capability = next((float(gpu["capability"]) for gpu in gpus if gpu["uuid"] in used), None)
-    refuse_precision(
-        row,
-        row.backend(case.provider, has_gpu=bool(gpus)),
-        opened_in(case),
+    refuse_types(
+        case,
         has_gpu=bool(gpus),
-        capability=capability,
+        capability=next((float(gpu["capability"]) for gpu in gpus if gpu["uuid"] in used), None),
         on_cpu=next((facts[fact_of(name)].get("types") for name in row.needs), None),
-        training=case.workload_row.trains,
     )
 
 
@@ -244,8 +188,7 @@ def _transfer(case: Case, facts: Facts) -> None:
             code=Cause.NO_NUMA_NODE,
             hint="leave numa_node out",
         )
-    if case.transfers and case.runtime_row is not None:
-        refuse_transfers(case.runtime_row, has_gpu=bool(_gpus_allowed(case, facts)))
+    refuse_copies(case, has_gpu=bool(_gpus_allowed(case, facts)))
 
 
 def _settings(case: Case, facts: Facts) -> None:
@@ -303,10 +246,6 @@ def _gpus_allowed(case: Case, facts: Facts) -> list[dict[str, str]]:
 def _uses_devices(case: Case) -> bool:
     """Whether something in the case opens a device: its runtime, or the workload by itself."""
     return case.runtime is not None or case.workload_row.needs_gpu is not None
-
-
-def _engine(case: Case) -> str:
-    return case.runtime or "torch"
 
 
 def _gpus(case: Case, facts: Facts) -> list[dict[str, str]]:

@@ -139,6 +139,17 @@ def test_validate_and_expand_tell_the_bounds_of_latency(tmp_path: Path, capsys: 
     assert [case.get("slo_ms") for case in listed] == [[2.5, 50], [2.5, 50], None]
 
 
+def test_validate_says_what_no_machine_runs(tmp_path: Path, capsys: Captured) -> None:
+    plan = tmp_path / "plan.yaml"
+    entry = "{workload: train, model: tinylm-tiny, runtime: [torch, native], batch: [1, 2]}"
+    plan.write_text(f"schema_version: 1\nname: trained\nmatrix: [{entry}]\n")
+    why = "native does not train; use runtime: torch or torch-compile"
+    assert main(["validate", str(plan)]) == EXIT_OK
+    assert f"  no machine runs 2 cases: {why}\n" in capsys.readouterr().out
+    assert main(["validate", str(plan), "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["on_no_machine"] == {why: 2}
+
+
 def test_validate_as_json(grid: str, capsys: Captured) -> None:
     assert main(["validate", grid, "--json", "--set", "repetitions=2"]) == EXIT_OK
     found = json.loads(capsys.readouterr().out)
