@@ -130,6 +130,11 @@ class CautionCode(Enum):
         "in this precision the outputs are useless: NaN, infinite, or as far from the FP32 outputs as zeros",
         "keep operators that overflow or underflow in FP32 (`keep_fp32`), use bf16, or calibrate on data",
     )
+    OUTPUTS_HARDLY_VARY = (
+        "outputs_hardly_vary",
+        "the inputs hardly change the FP32 outputs, or all samples have one class: error and agreement say little",
+        "compare on real data and trained weights (`images`, `inputs`, `checkpoint`), and read `signal_error_ratio`",
+    )
     TRAINING_DIVERGED = (
         "training_diverged",
         "the loss was NaN or infinite at the end: the steps trained nothing",

@@ -184,7 +184,7 @@ KERNELS = (
     "multiplying_time_ratio", "moving_time_ratio", "quantising_time_ratio", "gpu_busy_ratio",
 )  # fmt: skip
 # Where a file in lower precision is made, whose outputs are compared with FP32's.
-AGREEMENT = ("relative_error_ratio", "cosine_ratio", "top1_agreement_ratio")
+AGREEMENT = ("relative_error_ratio", "cosine_ratio", "top1_agreement_ratio", "signal_error_ratio")
 # Where a case has idle windows: they tell what a board takes at rest.
 ABOVE_IDLE = (
     "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",

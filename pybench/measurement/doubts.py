@@ -39,6 +39,11 @@ CALIBRATION_KEY = "pybench.calibration"
 AGREEMENT_KEY = "pybench.agreement"
 # Where a file of lower precision says that its outputs mean nothing (a property of the ONNX file, a sentence).
 LOST_KEY = "pybench.outputs_lost"
+# Where it says that its inputs hardly change the outputs that were compared (a property of the ONNX file, a sentence).
+HARDLY_VARY_KEY = "pybench.outputs_hardly_vary"
+# Share of the outputs' norm that inputs change. A step of INT8 is 1/127 of the range: rounding hides what is smaller.
+# Trained networks have 0.4 to 0.9, random weights 5e-5 (ShuffleNet) to 0.7 (docs/method/precision.md).
+LEAST_VARIED = 0.01
 # Where several files are opened as parts of one model: which of them the notes on outputs are of.
 PART_KEY = "pybench.part"
 
@@ -46,6 +51,12 @@ _AGREEMENT = {
     "relative_error_ratio": "relative_error",
     "cosine_ratio": "cosine",
     "top1_agreement_ratio": "top1_agreement_ratio",
+    "signal_error_ratio": "signal_error",
+}
+# Key -> caution, and the metric that it is about, None: all of a run.
+_DOUBTS_OF_OUTPUTS: Mapping[str, tuple[CautionCode, str | None]] = {
+    LOST_KEY: (CautionCode.OUTPUTS_LOST, None),
+    HARDLY_VARY_KEY: (CautionCode.OUTPUTS_HARDLY_VARY, "relative_error_ratio"),
 }
 # Instructions that add products of INT8 in 32 bits, as the kernel lists them; an ARM CPU has no line `flags`.
 _VNNI = {"avx_vnni", "avx512_vnni", "amx_int8"}
@@ -117,6 +128,17 @@ def lost_outputs(labels: Mapping[str, Any]) -> str | None:
     return labels["against_fp32_reason"] or f"relative error to FP32 {error:.2g}"
 
 
+def hardly_varying(labels: Mapping[str, Any]) -> str | None:
+    """Why errors and agreement of a file say little, by its labels `against_fp32_*`; None: nothing is known that
+    speaks against them."""
+    varied: float | None = labels["against_fp32_varied_ratio"]
+    if varied is not None and varied < LEAST_VARIED:
+        return f"the inputs change {100 * varied:.2g} % of the FP32 outputs"
+    if labels["against_fp32_origin_classes"] == 1:
+        return f"all {labels['against_fp32_samples']} samples have one class in FP32"
+    return None
+
+
 def agreement_note(labels: Mapping[str, Any]) -> dict[str, str]:
     """What a file says of its outputs, by its labels `against_fp32_*`; empty where they were not to be computed."""
     named = {metric: labels[f"against_fp32_{label}"] for metric, label in _AGREEMENT.items()}
@@ -155,8 +177,9 @@ def joined_metadata(parts: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def output_cautions(metadata: Mapping[str, str]) -> list[Caution]:
-    """A doubt about a file that says of itself that its outputs mean nothing."""
-    return [Caution(CautionCode.OUTPUTS_LOST, metadata[LOST_KEY])] if LOST_KEY in metadata else []
+    """Doubts about a file that says of itself that its outputs, or comparisons of them, mean nothing."""
+    found = [(metadata[key], about) for key, about in _DOUBTS_OF_OUTPUTS.items() if key in metadata]
+    return [Caution(code, detail, metric) for detail, (code, metric) in found]
 
 
 def _calibration(metadata: Mapping[str, str]) -> dict[str, Any] | None:

@@ -46,6 +46,10 @@ class Agreement:
     cosine: of all outputs as one vector, -1 to 1; None with a `reason` where it is no finite number
     relative_error: norm of the difference over the norm of the origin's outputs, 1; None as `cosine`
     top1_agreement_ratio: share of samples with the same class; of positions, where each has its own classes
+    varied_ratio: what the inputs change in the origin's outputs, over the norm of these outputs, 1. It is the norm of
+        their distance from their mean over samples. None for one sample, or where it is no finite number
+    signal_error: norm of the difference over what the inputs change, 1; None as `varied_ratio`, or where that is 0
+    origin_classes: how many classes the origin gives its samples; None for one sample, or outputs that tell no classes
     samples: how many were compared
     non_finite_outputs: how many numbers of the derived graph's outputs are NaN or infinite
     reason: why `cosine` and `relative_error` are None
@@ -54,6 +58,9 @@ class Agreement:
     cosine: float | None
     relative_error: float | None
     top1_agreement_ratio: float
+    varied_ratio: float | None
+    signal_error: float | None
+    origin_classes: int | None
     samples: int
     non_finite_outputs: int = 0
     reason: str | None = None
@@ -124,19 +131,29 @@ def compare(reference: Values, derived: Values) -> Agreement:
     """Outputs of the same samples from both graphs: [n, classes], [n, positions, classes] or [n, classes, ...]."""
     a, b = _by_class(reference), _by_class(derived)
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf: judged below
-        norm = float(np.linalg.norm(a))
+        norm, apart = float(np.linalg.norm(a)), float(np.linalg.norm(a - b))
+        varied = _varied(reference)
         product = norm * float(np.linalg.norm(b))
         cosine = _finite(float((a * b).sum()), product)
-        relative_error = _finite(float(np.linalg.norm(a - b)), norm)
+        relative_error = _finite(apart, norm)
     classless = (np.isnan(b) | np.isposinf(b)).any(1)
     return Agreement(
         cosine=cosine,
         relative_error=relative_error,
         top1_agreement_ratio=float(((a.argmax(1) == b.argmax(1)) & ~classless).mean()),
+        varied_ratio=_finite(varied, norm),
+        signal_error=_finite(apart, varied),
+        origin_classes=len(np.unique(a.argmax(1))) if len(reference) > 1 and a.shape[1] > 1 else None,
         samples=len(reference),
         non_finite_outputs=int((~np.isfinite(b)).sum()),
         reason=_reason(a, b) if cosine is None or relative_error is None else None,
     )
+
+
+def _varied(outputs: Values) -> float:
+    """Norm of the distance of the samples from their mean; NaN for one sample, of which nothing is known."""
+    wide = outputs.astype(np.float64)
+    return float(np.linalg.norm(wide - wide.mean(0))) if len(outputs) > 1 else math.nan
 
 
 def _finite(numerator: float, denominator: float) -> float | None:

@@ -28,17 +28,20 @@ ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured on
 @dataclass(frozen=True, slots=True)
 class OutputAgreement:
     """Outputs against those of FP32, on the same samples. `error`: relative; None: not finite, or not to be found.
-    `lost`: why they mean nothing, or None."""
+    `lost`: why they mean nothing, or None; `hardly_vary`: why the comparison says little, or None."""
 
     error: float | None
     top1_ratio: float | None
     samples: int | None
     lost: str | None
+    hardly_vary: str | None = None
 
     def text(self) -> str:
         if self.lost is not None:
             return f"lost: {self.lost}"
         error = "not known" if self.error is None else f"error {100 * self.error:.2g} %"
+        if self.hardly_vary is not None:
+            return f"{error}, which says little: {self.hardly_vary}"
         return error if self.top1_ratio is None else f"{error}, same class in {100 * self.top1_ratio:.3g} %"
 
 
@@ -81,6 +84,7 @@ class Row:
             "against_fp32_relative_error": None if agreement is None else agreement.error,
             "against_fp32_top1_agreement_ratio": None if agreement is None else agreement.top1_ratio,
             "outputs_lost": None if agreement is None else agreement.lost,
+            "outputs_hardly_vary": None if agreement is None else agreement.hardly_vary,
             "failed": self.failed,
             "failures": list(self.failures),
             "is_ranked": self.is_ranked,
@@ -238,5 +242,6 @@ def _agreement(case: Case, campaign: CampaignDirectory, machine: Machine) -> Out
             error, same = labels["against_fp32_relative_error"], labels["against_fp32_top1_agreement_ratio"]
             is_lost = same is not None and (error is None or error >= 1)
             lost = labels["against_fp32_reason"] or f"relative error {error:.2g}" if is_lost else None
-            return OutputAgreement(error, same, labels.get("against_fp32_samples"), lost)
+            samples, hardly_vary = labels.get("against_fp32_samples"), labels.get("outputs_hardly_vary")
+            return OutputAgreement(error, same, samples, lost, hardly_vary)
     return None

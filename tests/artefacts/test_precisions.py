@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from onnx import helper
 from pybench import artefacts
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.case import Case
+from pybench.catalogue.workloads import AGREEMENT
 from pybench.errors import InputError, UnsupportedError
-from pybench.measurement.doubts import LOST_KEY, agreement
+from pybench.measurement.doubts import LOST_KEY, agreement, output_cautions
 from pybench.measurement.result import Result
 from pybench.precision.audit import audit_onnx
 from pybench.precision.conversion import convert
@@ -152,7 +154,11 @@ def test_a_file_says_how_its_weights_and_codes_were_chosen_and_how_far_it_is_fro
     assert {name: result.labels[name] for name in factors} == factors
     stored = agreement(read_notes(path).metadata)
     assert stored["relative_error_ratio"].value == result.labels["against_fp32_relative_error"]
-    assert set(stored) == {"relative_error_ratio", "cosine_ratio", "top1_agreement_ratio"}
+    assert set(stored) == set(AGREEMENT)
+    assert stored["signal_error_ratio"].value == pytest.approx(
+        result.labels["against_fp32_relative_error"] / result.labels["against_fp32_varied_ratio"]
+    )
+    assert result.labels["outputs_hardly_vary"] is None
 
 
 @pytest.mark.parametrize(
@@ -213,6 +219,32 @@ def test_outputs_that_a_precision_loses_are_a_doubt_that_goes_with_the_file(
     result, path = made(case.with_factors(precision="bf16"), tmp_path / "bf16", files)
     assert "outputs_lost" not in codes(result)
     assert LOST_KEY not in read_notes(path).metadata
+
+
+@pytest.mark.parametrize(
+    ("offset", "why"),
+    [
+        ((1e4, 0), r"the inputs change 0\.0\d+ % of the FP32 outputs"),
+        ((50, 0), "all 40 samples have one class in FP32"),
+    ],
+    ids=["norm", "class"],
+)
+def test_outputs_that_hardly_vary_are_a_doubt_that_goes_with_the_file(
+    offset: tuple[float, float], why: str, tmp_path: Path
+) -> None:
+    weight = np.random.default_rng(0).standard_normal((8, 2)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "product"),
+        helper.make_node("Add", ["a", "b"], ["y"], "sum"),
+    ]
+    weights = {"w": weight, "b": np.array(offset, np.float32)}
+    files = {"model": graphs.saved(graphs.model(nodes, {"x": ["n", 8]}, {"y": ["n", 2]}, weights), tmp_path / "m")}
+    case = DIGITS.with_factors(model="m", sources=(("model", f"{offset[0]}".ljust(64, "0")),))
+    result, path = made(case.with_factors(precision="int8"), tmp_path, files)
+    assert result.labels["against_fp32_top1_agreement_ratio"] == 1
+    assert re.fullmatch(why, result.labels["outputs_hardly_vary"])
+    assert "outputs_hardly_vary" in codes(result)
+    assert [one.detail for one in output_cautions(read_notes(path).metadata)] == [result.labels["outputs_hardly_vary"]]
 
 
 def test_a_run_of_a_file_that_lost_its_outputs_carries_the_doubt(tmp_path: Path) -> None:

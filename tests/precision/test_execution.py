@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,26 @@ def test_an_overflow_in_fp16_is_counted_and_not_averaged(tmp_path: Path) -> None
     assert labels["against_fp32_reason"] == "1 of 4 outputs of the derived graph are NaN or infinite"
     assert labels["against_fp32_top1_agreement_ratio"] == 0.5
     json.dumps(labels, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("reference", "varied", "classes"),
+    [
+        ([[3.0, 4.0]], None, None),  # one sample
+        ([[3.0, 4.0], [3.0, 4.0]], 0.0, 1),
+        ([[1.0, 0.0], [0.0, 1.0]], 2**-0.5, 2),
+        ([[100.0], [101.0]], 0.5 / np.hypot(100, 101) * 2**0.5, None),  # a number, and no class
+        ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]], 0.0, 2),  # positions differ, samples do not
+        ([[np.nan, 0.0], [0.0, 1.0]], None, 2),
+    ],
+)
+def test_what_the_inputs_change_is_the_distance_from_the_mean_over_samples(
+    reference: list[Any], varied: float | None, classes: int | None
+) -> None:
+    found = compare(np.array(reference), np.array(reference) + 1)
+    assert found.varied_ratio == (None if varied is None else pytest.approx(varied))
+    assert found.origin_classes == classes
+    assert (found.signal_error is None) == (not varied)
 
 
 @pytest.mark.parametrize(

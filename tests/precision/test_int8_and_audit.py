@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -119,10 +120,13 @@ def test_a_node_that_onnxruntime_renames_is_left_alone(scheme: str, named: str, 
 
 def test_agreement_worked_by_hand() -> None:
     reference = np.array([[3.0, 4.0], [0.0, 0.0]])
-    assert compare(reference, reference) == Agreement(1.0, 0.0, 1.0, 2)
+    equal = compare(reference, reference)
+    assert equal.varied_ratio == pytest.approx(2**-0.5)  # both are 2.5 from their mean, [1.5, 2]
+    assert replace(equal, varied_ratio=None) == Agreement(1.0, 0.0, 1.0, None, 0.0, 2, 2)
     swapped = compare(reference, np.array([[4.0, 3.0], [0.0, 0.0]]))
     assert swapped.cosine == pytest.approx(24 / 25)
     assert swapped.relative_error == pytest.approx(2**0.5 / 5)
+    assert swapped.signal_error == pytest.approx(2**0.5 / (5 * 2**-0.5))
     assert swapped.top1_agreement_ratio == 0.5
 
 

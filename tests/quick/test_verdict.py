@@ -67,6 +67,15 @@ def test_outputs_that_mean_nothing_are_said() -> None:
     assert "but the outputs of int8 mean nothing here (relative error 3)" in judge(found, rows).sentence
 
 
+def test_an_agreement_that_says_little_is_not_said() -> None:
+    found, rows = rounds({("fp32", 1): 2.0, ("int8", 1): 1.0})
+    why = "the inputs change 0.005 % of the FP32 outputs"
+    agreement = OutputAgreement(0.0039, 1.0, 32, None, why)
+    rows[1] = Row(rows[1].case, None, None, None, None, agreement, None)
+    assert judge(found, rows).sentence.endswith(f"int8 against FP32: error 0.39 %, which says little: {why}.")
+    assert rows[1].as_json()["outputs_hardly_vary"] == why
+
+
 def test_one_case_alone_is_said_to_be_alone() -> None:
     verdict = judge(*rounds({("fp32", 1): 2.0}))
     assert verdict.sentence == "At batch 1, fp32 on onnxruntime (cpu) is the only one that runs."

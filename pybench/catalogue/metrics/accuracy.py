@@ -43,6 +43,17 @@ ROWS = (
         is_counted=True,
     ),
     Metric(
+        name="signal_error_ratio",
+        group="accuracy",
+        unit="1",
+        better="lower",
+        label="Error over what inputs change",
+        meaning="norm of the difference between this file's outputs and those of the FP32 file, over the distance of "
+        "the latter from their mean over samples",
+        rests_on=None,
+        is_counted=True,
+    ),
+    Metric(
         name="worst_node_error_ratio",
         group="accuracy",
         unit="1",
