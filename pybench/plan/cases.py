@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pybench.case import Case
-from pybench.case.data import preprocessing_of
 from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
 from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -24,7 +23,6 @@ from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
-from pybench.image_files.layout import layout_of
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
@@ -32,11 +30,11 @@ from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
+from pybench.plan.pictures import picture_problem
 from pybench.plan.training import untrainable
 from pybench.plan.values import Value
 from pybench.plan.weights import weight_problems
 
-_NO_PICTURES = {"arrays": "arrays, which are used as prepared", "cifar": "CIFAR-10's files, which are read in one way"}
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -91,9 +89,9 @@ class CaseBuilder:
         if not self._fits(settings, cell, entry, damaged):
             return None
         case = self._case(settings)
-        if case is None or not self._feeds(case, settings) or not self._divides(case, settings):
+        if case is None or not self._feeds(case, settings) or not self._can_be(case, settings):
             return None
-        return case if self._has_pictures(case, settings) else None
+        return case
 
     def _with_defaults(self, cell: Cell) -> dict[str, Setting]:
         settings = dict(cell)
@@ -362,29 +360,16 @@ class CaseBuilder:
         arrays = self.files.find("inputs", case.inputs).path if is_known else None
         return misfit_of_inputs(case, model, arrays), case.inputs
 
-    def _has_pictures(self, case: Case, settings: dict[str, Setting]) -> bool:
-        """Whether what is asked of the pictures of a folder is asked of such a folder; says what else it contains."""
-        asked = next((name for name in preprocessing_of(case).unusual() if not is_idle(name, case)), None)
-        if asked is None or "images" not in dict(case.sources):
-            return True
-        stored = _NO_PICTURES.get(layout_of(self.files.find("images", str(case.images)).path))
-        if stored is None:
-            return True
-        what = f"`{asked}` is for pictures in class folders, and {case.images} contains {stored}"
-        self._say(settings[asked].path, what, f"leave `{asked}` out")
-        return False
-
-    def _divides(self, case: Case, settings: dict[str, Setting]) -> bool:
-        """Whether what is cut into parts can be cut, and what is to happen at once can; says what does not fit."""
+    def _can_be(self, case: Case, settings: dict[str, Setting]) -> bool:
+        """Whether what is asked together can be done together; says what does not fit."""
         before = len(self.problems)
         row = case.workload_row
         wrong = untrainable(case)
         if wrong is not None:
             place = next(name for name in (wrong.factor, "model") if name in settings)
             self._say(settings[place].path, wrong.what, wrong.hint)
-        heads = head_problem(case)
-        if heads is not None:
-            self._say(settings[heads[0]].path, *heads[1:])
+        for problem in filter(None, (head_problem(case), picture_problem(case, self.files))):
+            self._say(settings[problem[0]].path, *problem[1:])
         if row.uses("copying") and case.streams > case.transfer_bytes:
             what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
             self._say(settings["streams"].path, what, "use fewer `streams`")
