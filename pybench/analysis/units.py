@@ -17,10 +17,18 @@ import polars as pl
 
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.estimate import Estimate, Sample
-from pybench.analysis.statistics.grouped import Floats, design_effect, estimate_grouped_mean, p_of_no_grouped_mean
-from pybench.analysis.statistics.intervals import estimate_mean
+from pybench.analysis.statistics.grouped import (
+    Floats,
+    design_effect,
+    estimate_grouped_mean,
+    grouped_pivot,
+    p_of_no_grouped_mean,
+)
+from pybench.analysis.statistics.intervals import estimate_mean, spread_pivot
 from pybench.analysis.statistics.paired import p_of_no_effect
+from pybench.analysis.statistics.pivot import LimitTest
 from pybench.analysis.statistics.proportions import (
+    ScoreTest,
     UnitPairs,
     estimate_paired_difference,
     estimate_share,
@@ -44,6 +52,7 @@ class UnitEffect:
     n: units that both sides have, with one truth
     groups: how many groups these are of; None: they are independent
     agreement: share of equal answers, in percent; None for scores
+    test: of the estimate, or of its logarithm where it is a ratio; None: it has no interval, or no spread
     unmatched: units that only one side has; `relabelled`: units whose label differs between the sides (both are left
         out)
     """
@@ -54,6 +63,7 @@ class UnitEffect:
     groups: int | None
     p_value: float | None
     agreement: Estimate | None
+    test: LimitTest | None
     unmatched: int
     relabelled: int
 
@@ -151,6 +161,7 @@ def _compare_hits(judged: pl.DataFrame, metric: Metric, unmatched: int, relabell
         groups=None if groups is None else len(set(groups)),
         p_value=p_of_no_difference(pairs, design_effect=effect),
         agreement=estimate_share(int(same.sum()), judged.height, design_effect=alike).scaled(PERCENT),
+        test=ScoreTest(pairs, effect, PERCENT),
         unmatched=unmatched,
         relabelled=relabelled,
     )
@@ -167,6 +178,7 @@ def _compare_scores(judged: pl.DataFrame, metric: Metric, unmatched: int, relabe
         groups=None if groups is None else len(set(groups)),
         p_value=p_of_no_effect(Sample(differences)) if groups is None else p_of_no_grouped_mean(differences, groups),
         agreement=None,
+        test=spread_pivot(Sample(differences)) if groups is None else grouped_pivot(differences, groups),
         unmatched=unmatched,
         relabelled=relabelled,
     )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.statistics.estimate import CONFIDENCE, GROUPED_T, SINGLE, Estimate
+from pybench.analysis.statistics.pivot import Pivot
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,9 +59,15 @@ def estimate_grouped_mean(values: Floats, groups: Sequence[str], confidence: flo
     return Estimate(mean, mean - width, mean + width, len(values), GROUPED_T, confidence)
 
 
-def p_of_no_grouped_mean(values: Floats, groups: Sequence[str]) -> float | None:
-    """Two-sided p of a zero mean, below 0.05 where the interval excludes zero; None for one group or no spread."""
+def grouped_pivot(values: Floats, groups: Sequence[str]) -> Pivot | None:
+    """From which the interval of the mean is; None for one group or no spread."""
     count = len(set(groups))
     if count < 2 or (variance := grouped_variance(values, groups)) == 0:
         return None
-    return 2 * float(scipy.special.stdtr(count - 1, -abs(float(values.mean())) / math.sqrt(variance)))
+    return Pivot(float(values.mean()), math.sqrt(variance), count - 1, 0.0)
+
+
+def p_of_no_grouped_mean(values: Floats, groups: Sequence[str]) -> float | None:
+    """Two-sided p of a zero mean, below 0.05 where the interval excludes zero; None for one group or no spread."""
+    pivot = grouped_pivot(values, groups)
+    return None if pivot is None else pivot.p_different(0.0)

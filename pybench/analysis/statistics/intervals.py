@@ -63,9 +63,17 @@ def estimate_difference(first: Sample, second: Sample, confidence: float = CONFI
     n = min(first.n, second.n)
     if n == 1:
         return Estimate(value, None, None, 1, SINGLE, confidence)
-    if first.is_constant and second.is_constant:
+    pivot = difference_pivot(first, second)
+    if pivot is None:
         return Estimate(value, value, value, n, EQUAL, confidence)
-    return Estimate(value, *pivot_of_difference(first, second).bounds(confidence), n, SKEW_WELCH, confidence)
+    return Estimate(value, *pivot.bounds(confidence), n, SKEW_WELCH, confidence)
+
+
+def difference_pivot(first: Sample, second: Sample) -> Pivot | None:
+    """The pivot of this difference; None where a sample has one value, or neither has any spread."""
+    if min(first.n, second.n) < 2 or (first.is_constant and second.is_constant):
+        return None
+    return pivot_of_difference(first, second)
 
 
 def student_mean(sample: Sample, confidence: float = CONFIDENCE) -> Estimate:

@@ -12,11 +12,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
 from pybench.analysis.statistics.elementary import cube
 from pybench.analysis.statistics.estimate import Sample
+
+
+class LimitTest(Protocol):
+    """One-sided tests of an effect. Its interval excludes a number exactly where twice a p value is below 0.05."""
+
+    def p_above(self, limit: float) -> float: ...
+
+    def p_below(self, limit: float) -> float: ...
+
+
+def p_beyond(test: LimitTest, low: float, high: float) -> float:
+    """Two-sided p: small means that the effect is not between `low` and `high`."""
+    return min(1.0, 2 * min(test.p_above(high), test.p_below(low)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,7 @@ class Pivot:
 
     def p_different(self, limit: float) -> float:
         """Two-sided p: small means that the mean is not `limit`."""
-        return min(1.0, 2 * min(self.p_above(limit), self.p_below(limit)))
+        return p_beyond(self, limit, limit)
 
     def critical(self, alpha: float) -> float:
         """Standard errors from zero at which the two-sided test finds an effect, on the side of the longer tail."""

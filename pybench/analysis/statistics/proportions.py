@@ -50,6 +50,30 @@ class UnitPairs:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreTest:
+    """Tango's test of the difference of two paired shares, from which its interval is. `whole`: what a share of 1 is
+    called, 100 of percentage points."""
+
+    pairs: UnitPairs
+    design_effect: float = 1.0
+    whole: float = 1.0
+
+    def p_above(self, limit: float) -> float:
+        """One-sided p: small means that the difference is above `limit`."""
+        return float(scipy.special.ndtr(-self._score(limit)))
+
+    def p_below(self, limit: float) -> float:
+        """One-sided p: small means that the difference is below `limit`."""
+        return float(scipy.special.ndtr(self._score(limit)))
+
+    def _score(self, limit: float) -> float:
+        share = limit / self.whole
+        if abs(share) >= 1:  # no difference is beyond
+            return math.copysign(math.inf, -share)
+        return score(self.pairs, share) / math.sqrt(self.design_effect)
+
+
 @functools.cache
 def estimate_share(hits: int, n: int, confidence: float = CONFIDENCE, *, design_effect: float = 1.0) -> Estimate:
     """hits/n with Wilson's score interval (1927), which is that of n/design_effect independent units."""

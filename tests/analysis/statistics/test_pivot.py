@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pybench.analysis.statistics.estimate import Sample
-from pybench.analysis.statistics.pivot import Pivot, pivot_of_mean
+from pybench.analysis.statistics.pivot import Pivot, p_beyond, pivot_of_mean
 from tests.oracles.paired import p_by_inversion
 
 
@@ -54,3 +54,12 @@ def test_a_skewed_interval_contains_students(pivot: Pivot, confidence: float) ->
     even = Pivot(pivot.value, pivot.error, pivot.freedom, 0.0).bounds(confidence)
     assert lower <= even[0] <= even[1] <= upper
     assert pivot.critical(1 - confidence) * pivot.error == pytest.approx(max(pivot.value - lower, upper - pivot.value))
+
+
+@pytest.mark.parametrize("skewness", [-0.4, 0.0, 0.4])
+@pytest.mark.parametrize("margin", [0.0, 0.5, 1.0, 2.0])
+def test_a_mean_is_beyond_a_margin_where_its_interval_is(skewness: float, margin: float) -> None:
+    for value in np.linspace(-6, 6, 41):
+        pivot = Pivot(float(value), 1.0, 7.0, skewness)
+        lower, upper = pivot.bounds(0.95)
+        assert (p_beyond(pivot, -margin, margin) < 0.05) == (lower > margin or upper < -margin)

@@ -13,6 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from pybench.analysis.statistics.proportions import (
     EXACT_BELOW,
+    ScoreTest,
     UnitPairs,
     estimate_paired_difference,
     estimate_share,
@@ -29,6 +30,21 @@ def test_the_interval_is_the_published_one() -> None:
     assert found.value == pytest.approx(-6 / 21)
     assert found.lower == pytest.approx(-0.517, abs=5e-4)
     assert found.upper == pytest.approx(-0.026, abs=5e-4)
+
+
+@pytest.mark.parametrize("effect", [1.0, 3.0])
+@pytest.mark.parametrize(("b", "c", "n"), [(4, 1, 360), (40, 20, 160), (0, 7, 100)])
+def test_a_bound_of_the_interval_is_where_half_of_five_percent_are_beyond(
+    b: int, c: int, n: int, effect: float
+) -> None:
+    pairs = UnitPairs(0, b, c, n - b - c)
+    found = estimate_paired_difference(pairs, design_effect=effect).scaled(100)
+    test = ScoreTest(pairs, effect, 100)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert test.p_above(found.lower) == pytest.approx(0.025, abs=1e-6)
+    assert test.p_below(found.upper) == pytest.approx(0.025, abs=1e-6)
+    assert (test.p_above(100), test.p_below(-100)) == (1, 1)
 
 
 @pytest.mark.parametrize(("b", "c", "n"), [(4, 1, 360), (40, 20, 160), (0, 7, 100), (0, 0, 50), (10, 0, 10)])
