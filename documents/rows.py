@@ -23,6 +23,7 @@ A run stores each metric in `summary.json` under its name, with its unit, window
   Without them the mean is arithmetic.
 - **Better**: the direction that criteria and `pybench compare` judge by.
   A metric without a direction is context and is not judged.
+- **Gated**: `pybench compare` judges it without being told; other metrics are context of the comparison.
 """
 _CAUTIONS = """\
 A caution is a doubt about a run.
@@ -99,6 +100,8 @@ def _metric(metric: Metric) -> str:
         "Compared by": metric.scale,
         "Mean": "none: the metric is an interval" if metric.is_interval else metric.mean,
     }
+    if metric.gated:
+        facts["Gated"] = "yes"
     if metric.is_counted:
         facts["Exact"] = "counted, so equal values have no interval"
     if metric.is_over_units:

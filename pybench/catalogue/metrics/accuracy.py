@@ -62,6 +62,7 @@ ROWS = (
         meaning="relative error of the outputs, on a CPU, with only one node quantised, of the node with the largest",
         rests_on=None,
         is_counted=True,
+        gated=True,
     ),
     Metric(
         name="top1_percent",
@@ -74,6 +75,7 @@ ROWS = (
         scale="difference",
         is_share=True,
         hit_column="top1_hit",
+        gated=True,
     ),
     Metric(
         name="top5_percent",
@@ -99,6 +101,7 @@ ROWS = (
         scale="difference",
         is_share=True,
         score_column="dice_percent",
+        gated=True,
     ),
     Metric(
         name="perplexity",
@@ -109,6 +112,7 @@ ROWS = (
         meaning="exponential of the mean cross-entropy of the token that follows each window of held-out text",
         rests_on="accuracy",
         score_column="nats",
+        gated=True,
     ),
     Metric(
         name="l1_error",
@@ -130,6 +134,7 @@ ROWS = (
         meaning="largest absolute difference between output and truth, in the units of the data",
         rests_on="accuracy",
         is_counted=True,
+        gated=True,
     ),
     Metric(
         name="fp32_token_agreement_ratio",

@@ -25,6 +25,7 @@ ROWS = (
         rests_on="energy",
         of="cpu_energy_j",
         per="sample",
+        gated=True,
     ),
     Metric(
         name="cpu_energy_per_token_j",

@@ -25,6 +25,7 @@ ROWS = (
         rests_on="energy",
         of="gpu_energy_j",
         per="sample",
+        gated=True,
     ),
     Metric(
         name="gpu_energy_per_token_j",
@@ -70,6 +71,7 @@ ROWS = (
         rests_on="energy",
         of="gpu_energy_j",
         per="gb",
+        gated=True,
     ),
     Metric(
         name="gpu_tokens_per_s_per_w",

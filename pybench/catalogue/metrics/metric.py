@@ -50,6 +50,8 @@ class Metric:
     is_counted: counted, not sampled: values that are equal in all runs are exact
     needs_every_run: a run has no value where it ended too early, and would have a larger one: the mean of a case needs
         a value of each of its runs
+    gated: `compare` judges it wherever it is measured. Speed, energy and correctness are one question each: of metrics
+        that answer one question about a case, one is gated
     is_share: lies between 0 and 1 (100 where the unit is %), and so does its interval
     is_interval: only ever an interval without a value: an estimate, which is never added to a measured number
     hit_column: the column of predictions that it is the share of true values of; then units of the data (images, say)
@@ -77,6 +79,7 @@ class Metric:
     is_inverse: bool = False
     is_counted: bool = False
     needs_every_run: bool = False
+    gated: bool = False
     is_share: bool = False
     is_interval: bool = False
     hit_column: str | None = None

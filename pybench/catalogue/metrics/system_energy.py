@@ -58,6 +58,7 @@ ROWS = (
         rests_on="energy",
         of="module_energy_j",
         per="sample",
+        gated=True,
     ),
     Metric(
         name="module_energy_per_token_j",

@@ -23,6 +23,7 @@ ROWS = (
         label="p50 latency",
         meaning="median time of one iteration; the mean of the two middle ones if their number is even",
         rests_on="timing",
+        gated=True,
     ),
     Metric(
         name="latency_p95_ms",
@@ -119,6 +120,7 @@ ROWS = (
         label="Time to first token",
         meaning="mean time from the begin or arrival of a request until its first tokens are on the host",
         rests_on="timing",
+        gated=True,
     ),
     Metric(
         name="ttft_p99_ms",

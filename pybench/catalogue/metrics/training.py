@@ -56,6 +56,7 @@ ROWS = (
         meaning="time from the first step until the accuracy of the epoch that reached the target was known",
         rests_on="timing",
         needs_every_run=True,
+        gated=True,
     ),
     Metric(
         name="gpu_energy_to_target_j",
@@ -66,6 +67,7 @@ ROWS = (
         meaning="energy of the GPU board until the target was reached, judging included",
         rests_on="energy",
         needs_every_run=True,
+        gated=True,
     ),
     Metric(
         name="cpu_energy_to_target_j",
@@ -76,6 +78,7 @@ ROWS = (
         meaning="energy of the CPU packages until the target was reached, judging included",
         rests_on="energy",
         needs_every_run=True,
+        gated=True,
     ),
     Metric(
         name="final_top1_percent",
