@@ -11,6 +11,7 @@ import typer
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json, print_tables
 from pybench.errors import RegressionError, UnknownNameError, UsageError
+from pybench.words import counted
 
 if TYPE_CHECKING:
     from pybench.analysis.findings.comparison import Comparison
@@ -27,21 +28,29 @@ def compare(
         typer.Option("--tolerance-pp", min=0.0, metavar="PP", help="Tolerated loss of accuracy, in percentage points."),
     ] = 1.0,
     metric: Annotated[
-        Optional[list[str]], typer.Option("--metric", metavar="NAME", help="Only this metric; may be repeated.")
+        Optional[list[str]],
+        typer.Option("--metric", metavar="NAME", help="Judge only this metric; may be repeated [default: gated ones]."),
     ] = None,
     across_boards: Annotated[
         bool, typer.Option("--across-boards", help="Also compare runs on different models of GPU or CPU.")
     ] = False,
+    markdown: Annotated[
+        Optional[Path],
+        typer.Option(metavar="FILE", help="Append the result to FILE as Markdown, such as $GITHUB_STEP_SUMMARY."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two campaigns, case by case.
 
-    Exit code 5: a metric of B is worse than that of A, and its whole interval is beyond the tolerance.
+    Judged are the median latency, the energy of a unit of work and the accuracy of each case; the rest is context.
+
+    Exit code 5: a judged metric of B is worse. Its whole 95 % interval is beyond the tolerance, and its p value is
+    below 0.05 after Holm's correction for all judgements.
     """
     from pybench.analysis.findings.comparison import compare as compare_datasets
     from pybench.dataset import load
     from pybench.processes import all_cores
-    from pybench.report.comparison_tables import comparison_sentences, comparison_tables
+    from pybench.report.comparison_tables import comparison_markdown, comparison_sentences, comparison_tables
 
     with all_cores() as processes:
         datasets = [load(directory, processes=processes) for directory in (before, after)]
@@ -60,6 +69,8 @@ def compare(
             error.hint if error.hint and error.hint.startswith("did you mean") else "docs/metrics.md lists all metrics"
         )
         raise UsageError(f"--metric {error.name}: {error.message}", hint=near) from error
+    if markdown is not None:
+        _append(markdown, comparison_markdown(comparison))
     if as_json:
         print_json(comparison.as_json())
     else:
@@ -69,8 +80,19 @@ def compare(
     _judge(comparison, before, after)
 
 
+def _append(file: Path, text: str) -> None:
+    """Earlier steps may have written to the same summary. Raises UsageError where that is impossible."""
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(
+            f"--markdown {file}: {error.strerror}", hint="name a file in a folder that can be written to"
+        ) from error
+
+
 def _judge(comparison: Comparison, before: Path, after: Path) -> None:
-    """Raises UsageError where nothing could be compared, RegressionError where a metric became worse."""
+    """Raises UsageError where nothing could be judged, RegressionError where a metric became worse."""
     from pybench.analysis.findings.comparison import Change
 
     if not comparison.changes:
@@ -83,9 +105,14 @@ def _judge(comparison: Comparison, before: Path, after: Path) -> None:
             f"{before} and {after} are not comparable: {comparison.changes[0].why}",
             hint="add --across-boards to compare runs on different models of GPU or CPU",
         )
+    if not comparison.judged:
+        raise UsageError(
+            f"{before} and {after} have no metric on both sides that is to be judged, so nothing was judged",
+            hint="name a metric of both sides with --metric; `pybench check DIR` says which runs are missing",
+        )
     if comparison.regressions:
-        first = comparison.regressions[0]
+        first, number = comparison.regressions[0], counted(len(comparison.regressions), "regression")
         raise RegressionError(
-            f"{len(comparison.regressions)} regressions, such as {first.metric.name} of {first.case.title()}",
-            hint="compare environment.json of both sides: a change of hardware or software can be the cause",
+            f"{number}, such as {first.metric.name} of {first.case.title()}",
+            hint="run A again and compare it with A: a machine that has become slower looks the same",
         )

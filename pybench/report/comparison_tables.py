@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of `pybench compare`: every change, what could not be compared, and cases that only one side has.
+"""The tables of `pybench compare`: what is judged, what is context, what could not be compared, cases of one side.
 
-Below them stand the counts of verdicts in sentences.
+Below them stand the counts of verdicts in sentences, and what a change of the machine could have done. The terminal and
+Markdown have the same ones.
 """
 
 from __future__ import annotations
@@ -9,45 +10,50 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 
-from pybench.analysis.findings.comparison import Change, Comparison, MetricChange
-from pybench.report.numbers import factor_above_one
-from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, text_cell
+from pybench.analysis.findings.comparison import VERDICTS, Change, Comparison, MetricChange
+from pybench.analysis.statistics.paired import ALPHA
+from pybench.report.numbers import factor_above_one, format_duration
+from pybench.report.tables import (
+    Cell,
+    Column,
+    Table,
+    estimate_cell,
+    estimate_fields,
+    number_cell,
+    p_cell,
+    text_cell,
+    to_markdown,
+)
+from pybench.words import counted
 
 _TONES = {
     Change.WORSE: "bad",
     Change.BETTER: "good",
     Change.SAME: "neutral",
     Change.UNCLEAR: "neutral",
+    Change.NOT_JUDGED: None,
     Change.NOT_COMPARED: None,
     Change.NOT_COMPARABLE: None,
 }
 
 
+_COLUMNS = (
+    Column("Case", ("case",)),
+    Column("Metric", ("metric",)),
+    Column("Unit", ("unit",)),
+    Column("A", ("before",), numeric=True),
+    Column("B", ("after",), numeric=True),
+    Column("B/A, or B−A in pp", estimate_fields("change"), numeric=True),
+)
 _WITHOUT_VERDICT = (Change.NOT_COMPARED, Change.NOT_COMPARABLE)
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Changes first, worst verdicts on top; then what was not compared, a row a reason; then cases of one side."""
-    order = list(Change)
-    compared = [change for change in comparison.changes if change.change not in _WITHOUT_VERDICT]
-    changes = sorted(compared, key=lambda change: order.index(change.change))
-    columns = (
-        Column("Case", ("case",)),
-        Column("Metric", ("metric",)),
-        Column("Unit", ("unit",)),
-        Column("A", ("before",), numeric=True),
-        Column("B", ("after",), numeric=True),
-        Column("B/A, or B−A in pp", estimate_fields("change"), numeric=True),
-        Column("Verdict", ("verdict",)),
-    )
-    notes = (
-        f"Worse or better: the whole 95 % interval is outside a factor of {1 + comparison.tolerance:g}.",
-        f"For accuracies: outside {comparison.tolerance_pp:g} percentage points.",
-        "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by unit (image).",
-    )
+    """What is judged, worst verdicts on top; then context; then what was not compared; then cases of one side."""
     tables = [
         _software_table(comparison),
-        Table("changes", "Changes from A to B", columns, tuple(_row(change) for change in changes), notes),
+        _judged_table(comparison),
+        _context_table(comparison),
         _not_compared_table(comparison),
     ]
     for name, title, cases in (
@@ -59,33 +65,77 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
+def comparison_markdown(comparison: Comparison) -> str:
+    """The sentences and the tables, as a summary of continuous integration shows them."""
+    tables = [to_markdown(table) for table in comparison_tables(comparison) if table.rows]
+    sentences = "".join(f"- {sentence}\n" for sentence in comparison_sentences(comparison))
+    return "\n".join([sentences, *tables])
+
+
 def comparison_sentences(comparison: Comparison) -> list[str]:
     """The answer: how many metrics got worse, how many nobody can tell, and what could have been found."""
     counts = comparison.counts
-    judged = [Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR]
-    parts = [f"{counts[change]} {change.value}" for change in judged]
-    parts += [f"{counts[change]} {change.value}" for change in _WITHOUT_VERDICT if counts[change]]
+    parts = [f"{counts[change]} {change.value}" for change in VERDICTS]
+    parts += [f"{counts[change]} {change.value}" for change in (Change.NOT_JUDGED, *_WITHOUT_VERDICT) if counts[change]]
     found = [f"From A to B: {', '.join(parts)}."]
     if counts[Change.UNCLEAR]:
         found.append(
-            "Unclear does not mean the same: the interval is partly outside of the tolerance, or there is none."
+            "Unclear does not mean the same: the interval or its correction includes the tolerance, or there is none."
         )
+    if counts[Change.NOT_JUDGED]:
+        found.append("What is not judged is context, and no part of the exit code; `--metric NAME` judges a metric.")
     if comparison.found_from:
         least, median = (factor_above_one(one) for one in (comparison.found_from[0], _median(comparison)))
         found.append(
             f"The smallest change that these runs can show to be worse is about a factor of {least}; "
-            f"for half of the metrics it is {median} or more."
+            f"for half of the judged metrics it is {median} or more."
         )
     if comparison.runs_shared:
         found.append(
             f"{comparison.runs_shared} of {comparison.runs_after} runs of B are runs of A, byte for byte: "
             "between a campaign and its copy nothing can be found."
         )
+    return found if comparison.runs_shared else [*found, *_machine_sentences(comparison)]
+
+
+def _machine_sentences(comparison: Comparison) -> list[str]:
+    """What no interval contains, and what looks like it."""
+    found = []
+    if comparison.apart_s:
+        found.append(
+            f"The two campaigns ran {format_duration(comparison.apart_s)} apart: "
+            "what changed of the machine between them is in no interval."
+        )
+    if comparison.shift is not None:
+        least, most = map(factor_above_one, comparison.shift)
+        found.append(
+            f"All judged ratios got worse, by factors of {least} to {most}, as on a slower machine: "
+            "run A again, and compare it with A and with B."
+        )
     return found
 
 
 def _median(comparison: Comparison) -> float:
     return statistics.median(comparison.found_from)
+
+
+def _judged_table(comparison: Comparison) -> Table:
+    changes = sorted(comparison.judged, key=lambda change: VERDICTS.index(change.change))
+    columns = (*_COLUMNS, Column("p (Holm)", ("p_holm",), numeric=True), Column("Verdict", ("verdict",)))
+    notes = (
+        f"Worse or better: the whole 95 % interval is outside a factor of {1 + comparison.tolerance:g}.",
+        f"For accuracies: outside {comparison.tolerance_pp:g} percentage points.",
+        f"For both: p (Holm) is below {ALPHA:g}, too. It is small where a change is beyond the tolerance.",
+        f"Each interval is at 95 % by itself; p (Holm) is corrected for {counted(comparison.tests, 'test')}.",
+        "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by unit (image).",
+    )
+    return Table("changes", "Changes from A to B", columns, tuple(map(_judged_row, changes)), notes)
+
+
+def _context_table(comparison: Comparison) -> Table:
+    rows = tuple(_row(change) for change in comparison.changes if change.change is Change.NOT_JUDGED)
+    notes = ("Each interval is at 95 % by itself; of many, some exclude 1 although nothing changed.",)
+    return Table("context", "Context that is not judged", _COLUMNS, rows, notes)
 
 
 def _software_table(comparison: Comparison) -> Table:
@@ -127,7 +177,10 @@ def _row(change: MetricChange) -> tuple[Cell, ...]:
         number_cell(change.before),
         number_cell(change.after),
         estimate_cell(change.estimate, why_none=change.why, signed=difference),
-        text_cell(
-            change.change.value, tone=_TONES[change.change], note=None if change.estimate is None else change.why
-        ),
     )
+
+
+def _judged_row(change: MetricChange) -> tuple[Cell, ...]:
+    verdict = change.change.value
+    note = None if change.estimate is None else change.why
+    return (*_row(change), p_cell(change.p_adjusted), text_cell(verdict, tone=_TONES[change.change], note=note))

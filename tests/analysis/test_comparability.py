@@ -133,7 +133,7 @@ def two(tmp_path: Path, **changes: Any) -> tuple[Path, Path]:
     for name, given in (("a", environment()), ("b", environment(**changes))):
         builder = CampaignBuilder(tmp_path / name, [BASELINE], repetitions=3)
         for block in (1, 2, 3):
-            builder.run(BASELINE, block, {"latency_mean_ms": 3.0 + 0.01 * block}, environment=given)
+            builder.run(BASELINE, block, {"latency_p50_ms": 3.0 + 0.01 * block}, environment=given)
     return tmp_path / "a", tmp_path / "b"
 
 
@@ -158,13 +158,14 @@ def test_compare_of_another_cpu_model_needs_across_boards_where_no_gpu_ran(
     without, other = environment(measuring={}), environment(measuring={}, cpu="Intel Xeon")
     before, after = (build(tmp_path / name, [given] * 2).path for name, given in (("a", without), ("b", other)))
     on_gpu = build(tmp_path / "g", [environment(cpu="Intel Xeon")] * 2).path
-    assert main(["compare", str(before), str(after)]) == EXIT_OK
+    named = ["--metric", "latency_mean_ms"]
+    assert main(["compare", str(before), str(after), *named]) == EXIT_OK
     assert "CPU model AMD EPYC against Intel Xeon" in capsys.readouterr().out
-    assert main(["compare", str(before), str(after), "--across-boards"]) == EXIT_OK
+    assert main(["compare", str(before), str(after), *named, "--across-boards"]) == EXIT_OK
     said = capsys.readouterr().out
     assert "not comparable" not in said
     assert "cpu" in said
-    main(["compare", str(on_gpu), str(on_gpu)])
+    main(["compare", str(on_gpu), str(on_gpu), *named])
     assert "not comparable" not in capsys.readouterr().out
 
 

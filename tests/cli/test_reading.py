@@ -143,6 +143,33 @@ def test_compare_judges_only_the_metrics_named(typical: Path) -> None:
     assert {change["metric"] for change in json.loads(result.stdout)["changes"]} == {"model_bytes"}
 
 
+def test_compare_appends_markdown_and_fails_all_the_same(typical: Path, tmp_path: Path) -> None:
+    slower = build_typical(tmp_path / "slow", repetitions=3, seed=9, slowdown=1.5).path
+    summary = tmp_path / "summary.md"
+    summary.write_text("# Earlier\n")
+    result = _pybench("compare", typical, slower, "--markdown", summary)
+    assert result.returncode == EXIT_REGRESSION
+    assert "hint: run A again and compare it with A" in result.stderr
+    text = summary.read_text()
+    assert text.startswith("# Earlier\n")
+    assert "| Case | Metric | Unit |" in text
+    assert all(line in text for line in result.stdout.splitlines() if line.startswith("From A to B: "))
+    refused = _pybench("compare", typical, slower, "--markdown", tmp_path / "no" / "summary.md")
+    assert refused.returncode == EXIT_USAGE
+    assert "summary.md: No such file or directory" in refused.stderr
+
+
+def test_compare_that_judges_nothing_is_two_and_shows_context(tmp_path: Path) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    for block in (1, 2):
+        builder.run(INFER, block, {"compile_s": 1.0 + block})
+    result = _pybench("compare", builder.path, builder.path)
+    assert result.returncode == EXIT_USAGE
+    assert "Compile time" in result.stdout
+    assert "nothing was judged" in result.stderr
+    assert _pybench("compare", builder.path, builder.path, "--metric", "compile_s").returncode == EXIT_OK
+
+
 # --- names and rows of a package outside pybench ---------------------------------------------------------------------
 
 

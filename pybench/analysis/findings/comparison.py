@@ -3,15 +3,21 @@
 
 Cases are joined by id. The blocks of two campaigns share nothing, so the samples are independent: B/A is a ratio of
 geometric means with an unpaired interval. Accuracies are compared image by image, which a deterministic model allows
-across campaigns, too. A regression is a metric that got worse by more than the tolerance with its whole interval.
+across campaigns, too.
+
+Judged are the gated metrics of the catalogue, or those that the caller names; all others are context. A regression got
+worse by more than the tolerance with its whole interval, and still so after Holm's correction for all judgements. What
+changed of the machine between two campaigns is in neither campaign's spread.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -23,8 +29,10 @@ from pybench.analysis.comparability import (
 )
 from pybench.analysis.measurements import Measurements, collect
 from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
-from pybench.analysis.statistics.intervals import estimate_difference
-from pybench.analysis.units import UnitScores, collect_units
+from pybench.analysis.statistics.intervals import difference_pivot, estimate_difference
+from pybench.analysis.statistics.paired import ALPHA, holm
+from pybench.analysis.statistics.pivot import LimitTest, Pivot, p_beyond
+from pybench.analysis.units import UnitEffect, UnitScores, collect_units
 from pybench.case import Case, catalogue_of
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
@@ -35,23 +43,31 @@ PERCENT = 100.0
 
 
 class Change(StrEnum):
-    """`better` and `worse` are beyond the tolerance with the whole interval; `same` is within it with the whole
-    interval."""
+    """`better` and `worse` are beyond the tolerance with the whole interval, and after Holm's correction; `same` is
+    within it with the whole interval. `not judged` is context."""
 
     WORSE = "worse"
     BETTER = "better"
     SAME = "same"
     UNCLEAR = "unclear"
+    NOT_JUDGED = "not judged"
     NOT_COMPARED = "not compared"
     NOT_COMPARABLE = "not comparable"
 
 
-_VERDICTS = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
+VERDICTS = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
-    """One metric of one case in both campaigns. `estimate`: B/A, or B - A in percentage points for an accuracy."""
+    """One metric of one case in both campaigns.
+
+    estimate: B/A, or B - A in percentage points for an accuracy
+    is_judged: whether it has a verdict; else it is context
+    p_value: two-sided, of a change within the tolerance; None: it has no interval, or is counted
+    p_adjusted: the same after Holm's correction for all that is judged; None: as `p_value`, or not judged
+    test: of the estimate, or of its logarithm where it is a ratio
+    """
 
     case: Case
     metric: Metric
@@ -60,6 +76,10 @@ class MetricChange:
     estimate: Estimate | None
     change: Change
     why: str | None
+    is_judged: bool = True
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    test: LimitTest | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -72,6 +92,9 @@ class MetricChange:
             "after": self.after,
             "estimate": None if self.estimate is None else self.estimate.as_json(),
             "change": self.change.value,
+            "judged": self.is_judged,
+            "p_value": self.p_value,
+            "p_adjusted": self.p_adjusted,
             "why": self.why,
         }
 
@@ -80,6 +103,7 @@ class MetricChange:
 class Comparison:
     """All changes, and what could not be joined.
 
+    apart_s: from the last end of a run of the earlier campaign to the first begin of the later one; 0: the two overlap
     runs_after: `ok` runs of B in the common cases
     runs_shared: how many of them are runs of A, byte for byte
     only_before, only_after: cases that only one side's plan has
@@ -96,6 +120,7 @@ class Comparison:
     tolerance_pp: float
     runs_after: int
     runs_shared: int
+    apart_s: float | None = None
 
     @property
     def counts(self) -> dict[Change, int]:
@@ -105,13 +130,29 @@ class Comparison:
 
     @property
     def found_from(self) -> list[float]:
-        """The factor from which on each ratio would be called worse, by its interval's width; the smallest first."""
+        """The factor from which on each judged ratio would be called worse if no other is; the smallest first."""
         return sorted(
-            (1 + self.tolerance) * width
+            (1 + self.tolerance) * _width_towards_worse(change.test, change.metric, self.tests)
             for change in self.changes
-            if change.change in _VERDICTS and change.metric.scale == "ratio" and change.estimate is not None
-            for width in _width_towards_worse(change.estimate, change.metric)
+            if change.is_judged and change.metric.scale == "ratio" and isinstance(change.test, Pivot)
         )
+
+    @property
+    def tests(self) -> int:
+        """How many p values Holm's correction is for."""
+        return sum(change.p_adjusted is not None for change in self.changes)
+
+    @property
+    def judged(self) -> tuple[MetricChange, ...]:
+        return tuple(change for change in self.changes if change.change in VERDICTS)
+
+    @property
+    def shift(self) -> tuple[float, float] | None:
+        """The least and the largest worsening where all judged ratios that are sampled got worse, and one is worse."""
+        sampled = [change for change in self.judged if change.metric.scale == "ratio" and change.test is not None]
+        factors = [_worsening(change.estimate, change.metric).value for change in sampled if change.estimate]
+        is_found = any(change.change is Change.WORSE for change in sampled)
+        return (min(factors), max(factors)) if is_found and len(factors) > 2 and min(factors) > 1 else None
 
     @property
     def regressions(self) -> tuple[MetricChange, ...]:
@@ -122,6 +163,9 @@ class Comparison:
             "tolerance": self.tolerance,
             "tolerance_pp": self.tolerance_pp,
             "software": [{"name": one.name, "before": one.baseline, "after": one.candidate} for one in self.software],
+            "alpha": ALPHA,
+            "tests": self.tests,
+            "seconds_apart": self.apart_s,
             "regressions": len(self.regressions),
             "counts": {change.value: count for change, count in self.counts.items()},
             "worse_is_found_from_ratio": {
@@ -138,7 +182,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tolerances:
+class Tolerances:
     """What may be worse: a ratio by this share, an accuracy by so many percentage points."""
 
     ratio: float
@@ -147,18 +191,24 @@ class _Tolerances:
 
 @dataclass(frozen=True, slots=True)
 class _ComparedMetric:
+    """`change`: of its interval alone. `test` and `p_value`: as in `MetricChange`."""
+
     estimate: Estimate | None
     change: Change
     why: str | None
+    test: LimitTest | None = None
+    p_value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
+    """What is compared of one campaign."""
+
     measurements: Measurements
     units: UnitScores
 
 
-def judged_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
+def compared_metrics(metrics: Mapping[str, Metric]) -> tuple[Metric, ...]:
     """Those that are compared by default: what is better lower or higher on a ratio scale, and accuracies."""
     return tuple(
         metric
@@ -176,30 +226,24 @@ def compare(
     tolerance_pp: float = TOLERANCE_PP,
     across_boards: bool = False,
 ) -> Comparison:
-    """Every metric of every common case. `metrics`: their names; by default `judged_metrics`. Cases that ran on GPUs,
-    or without one on CPUs, of different models are not comparable, unless `across_boards`. Raises UnknownNameError for
-    a name that is no metric's."""
+    """Every metric of every common case. `metrics`: names of those that are compared and judged; by default
+    `compared_metrics` are compared, and those of them that are gated are judged. Cases that ran on GPUs, or without one
+    on CPUs, of different models are not comparable, unless `across_boards`. Raises UnknownNameError for a name that is
+    no metric's."""
     known = catalogue_of((*before.cases.values(), *after.cases.values())).metrics
-    compared = judged_metrics(known) if metrics is None else tuple(known[name] for name in metrics)
-    sides = [_side(dataset) for dataset in (before, after)]
+    compared = compared_metrics(known) if metrics is None else tuple(known[name] for name in metrics)
+    judged = frozenset(metric.name for metric in compared if metric.gated or metrics is not None)
+    sides = [side_of(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
     other_boards = {} if across_boards else _other_boards(before, after, common)
     earlier = {*before.digests_of(common)} - {""}  # an older pybench stored none
     later = after.digests_of(common)
-    changes = []
-    for case in common:
-        for metric in compared:
-            if not any((case.id, metric.name) in side.measurements.cells for side in sides):
-                continue
-            if case.id in other_boards:
-                why = other_boards[case.id]
-                changes.append(MetricChange(case, metric, None, None, None, Change.NOT_COMPARABLE, why))
-            else:
-                tolerances = _Tolerances(tolerance, tolerance_pp)
-                changes.append(_compare_metric(case, metric, sides[0], sides[1], tolerances))
+    changes = changes_between(
+        sides[0], sides[1], common, compared, judged, Tolerances(tolerance, tolerance_pp), other_boards
+    )
     return Comparison(
         software=differences_between(before, after),
-        changes=tuple(changes),
+        changes=changes,
         only_before=tuple(case for case_id, case in before.cases.items() if case_id not in after.cases),
         only_after=tuple(case for case_id, case in after.cases.items() if case_id not in before.cases),
         unknown=sum((Counter(side.measurements.unknown) for side in sides), Counter()),
@@ -207,13 +251,76 @@ def compare(
         tolerance_pp=tolerance_pp,
         runs_after=len(later),
         runs_shared=sum(digests in earlier for digests in later),
+        apart_s=_apart_s(before, after, common),
     )
 
 
-def _width_towards_worse(ratio: Estimate, metric: Metric) -> list[float]:
-    """The factor between a ratio and the bound that has to be beyond the tolerance; none without an interval."""
-    worse = ratio if metric.better == "lower" else ratio.inverse()
-    return [] if worse.lower is None or worse.lower <= 0 or worse.method == EXACT else [worse.value / worse.lower]
+def changes_between(
+    before: Side,
+    after: Side,
+    cases: Iterable[Case],
+    metrics: Sequence[Metric],
+    judged: Set[str],
+    tolerances: Tolerances,
+    other_boards: Mapping[str, str],
+) -> tuple[MetricChange, ...]:
+    """Every metric that a side has of each case. `judged`: names of those that get a verdict. `other_boards`: case id
+    -> why it is not comparable."""
+    changes = []
+    for case in cases:
+        for metric in metrics:
+            if not any((case.id, metric.name) in side.measurements.cells for side in (before, after)):
+                continue
+            is_judged = metric.name in judged
+            if case.id in other_boards:
+                why = other_boards[case.id]
+                changes.append(MetricChange(case, metric, None, None, None, Change.NOT_COMPARABLE, why, is_judged))
+            else:
+                changes.append(_compare_metric(case, metric, before, after, tolerances, is_judged))
+    return _corrected(changes)
+
+
+def _corrected(changes: Sequence[MetricChange]) -> tuple[MetricChange, ...]:
+    """With Holm's p of all that is judged. What is no longer beyond the tolerance is unclear."""
+    adjusted = holm([change.p_value if change.is_judged else None for change in changes])
+    tests = sum(p_value is not None for p_value in adjusted)
+    return tuple(
+        replace(
+            change,
+            p_adjusted=p_value,
+            change=Change.UNCLEAR,
+            why=f"not beyond the tolerance after correction for {tests} tests",
+        )
+        if p_value is not None and p_value >= ALPHA and change.change in (Change.WORSE, Change.BETTER)
+        else replace(change, p_adjusted=p_value)
+        for change, p_value in zip(changes, adjusted, strict=True)
+    )
+
+
+def _width_towards_worse(test: Pivot, metric: Metric, tests: int) -> float:
+    """The factor between a ratio and the bound that has to be beyond the tolerance. If no other one of the tests is,
+    Holm's correction multiplies its p by their number."""
+    lower, upper = test.bounds(1 - ALPHA / tests)
+    return math.exp(test.value - lower if metric.better == "lower" else upper - test.value)
+
+
+def _apart_s(before: Dataset, after: Dataset, cases: Sequence[Case]) -> float | None:
+    """None where a side has no run of the cases."""
+    spans = [_span(dataset, cases) for dataset in (before, after)]
+    if spans[0] is None or spans[1] is None:
+        return None
+    first, second = sorted((spans[0], spans[1]))
+    return max(0.0, (second[0] - first[1]).total_seconds())
+
+
+def _span(dataset: Dataset, cases: Sequence[Case]) -> tuple[datetime, datetime] | None:
+    """When the first `ok` run of some cases began, and when the last one ended."""
+    is_meant = dataset.runs["case_id"].is_in([case.id for case in cases]) & (dataset.runs["outcome"] == "ok")
+    begun, ended = (
+        [datetime.fromisoformat(text) for text in dataset.runs.filter(is_meant)[name] if text is not None]
+        for name in ("started_utc", "finished_utc")
+    )
+    return (min(begun), max(ended)) if begun and ended else None
 
 
 def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[str, str]:
@@ -227,26 +334,40 @@ def _other_boards(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dic
     return found
 
 
-def _side(dataset: Dataset) -> _Side:
+def side_of(dataset: Dataset) -> Side:
     measurements = collect(dataset)
-    return _Side(measurements, collect_units(dataset, measurements))
+    return Side(measurements, collect_units(dataset, measurements))
 
 
-def _compare_metric(case: Case, metric: Metric, before: _Side, after: _Side, tolerances: _Tolerances) -> MetricChange:
+def _compare_metric(
+    case: Case, metric: Metric, before: Side, after: Side, tolerances: Tolerances, is_judged: bool
+) -> MetricChange:
     cells = [side.measurements.cell(case.id, metric.name) for side in (before, after)]
     first, second = (list(cell.values.values()) for cell in cells)
     found = _find(case, metric, before, after, (first, second), tolerances)
     means = [_mean(values, metric) for values in (first, second)]
-    return MetricChange(case, metric, means[0], means[1], found.estimate, found.change, found.why)
+    change = Change.NOT_JUDGED if found.change in VERDICTS and not is_judged else found.change
+    return MetricChange(
+        case=case,
+        metric=metric,
+        before=means[0],
+        after=means[1],
+        estimate=found.estimate,
+        change=change,
+        why=found.why,
+        is_judged=is_judged,
+        p_value=found.p_value,
+        test=found.test,
+    )
 
 
 def _find(
     case: Case,
     metric: Metric,
-    before: _Side,
-    after: _Side,
+    before: Side,
+    after: Side,
     values: tuple[list[float], list[float]],
-    tolerances: _Tolerances,
+    tolerances: Tolerances,
 ) -> _ComparedMetric:
     first, second = values
     for side, side_values, name in ((before, first, "before"), (after, second, "after")):
@@ -254,19 +375,20 @@ def _find(
             return _ComparedMetric(
                 None, Change.NOT_COMPARED, f"{name}: {side.measurements.why_empty(case.id, metric.name)}"
             )
+    by_unit = _over_units(case, metric, before.units, after.units)
     if metric.is_over_units and metric.unit == "%":
-        estimate, why = _accuracy_difference(case, metric, before.units, after.units, values)
-        return _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerances.percentage_points), why)
+        return _accuracy_change(metric, by_unit, values, tolerances.percentage_points)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
         return _ComparedMetric(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
     if min(*first, *second) <= 0:
         return _ComparedMetric(None, Change.NOT_COMPARED, "a value is not positive, so there is no ratio")
-    by_unit = _over_units(case, metric, before.units, after.units)
-    ratio = by_unit or estimate_difference(Sample.of(first).log(), Sample.of(second).log()).exp()
-    return _ComparedMetric(
-        _exact_or(ratio, metric), _judge_ratio(_exact_or(ratio, metric), metric, tolerances.ratio), None
-    )
+    logarithms = Sample.of(first).log(), Sample.of(second).log()
+    ratio = by_unit.estimate if by_unit else _exact_or(estimate_difference(*logarithms).exp(), metric)
+    test = by_unit.test if by_unit else difference_pivot(*logarithms)
+    margin = math.log1p(tolerances.ratio)
+    p_value = None if test is None else p_beyond(test, -margin, margin)
+    return _ComparedMetric(ratio, _judge_ratio(ratio, metric, tolerances.ratio), None, test, p_value)
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:
@@ -284,34 +406,34 @@ def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
     return estimate
 
 
-def _accuracy_difference(
-    case: Case,
-    metric: Metric,
-    before: UnitScores,
-    after: UnitScores,
-    values: tuple[list[float], list[float]],
-) -> tuple[Estimate, str | None]:
+def _accuracy_change(
+    metric: Metric, by_unit: UnitEffect | None, values: tuple[list[float], list[float]], tolerance_pp: float
+) -> _ComparedMetric:
     """After minus before in percentage points: by unit where both have scores, else over runs."""
-    by_unit = _over_units(case, metric, before, after)
-    if by_unit is not None:
-        return by_unit, None
-    estimate = estimate_difference(Sample.of(values[0]), Sample.of(values[1]))
-    return estimate, "the two sides have no scores in common: the interval is over runs only"
+    samples = Sample.of(values[0]), Sample.of(values[1])
+    estimate = by_unit.estimate if by_unit else estimate_difference(*samples)
+    test = by_unit.test if by_unit else difference_pivot(*samples)
+    p_value = None if test is None else p_beyond(test, -tolerance_pp, tolerance_pp)
+    why = None if by_unit else "the two sides have no scores in common: the interval is over runs only"
+    return _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerance_pp), why, test, p_value)
 
 
-def _over_units(case: Case, metric: Metric, before: UnitScores, after: UnitScores) -> Estimate | None:
+def _over_units(case: Case, metric: Metric, before: UnitScores, after: UnitScores) -> UnitEffect | None:
     """After against before over the units that both scored; None where there are none."""
     if case.id not in before.frames or case.id not in after.frames:
         return None
     joined = UnitScores({"before": before.frames[case.id], "after": after.frames[case.id]}, {})
-    effect = joined.compare("after", "before", metric)
-    return None if effect is None else effect.estimate
+    return joined.compare("after", "before", metric)
 
 
 def _judge_ratio(estimate: Estimate, metric: Metric, tolerance: float) -> Change:
     """The tolerance is symmetric in the logarithm: 1/(1 + t) to 1 + t."""
-    worse = estimate if metric.better == "lower" else estimate.inverse()
-    return _judge(worse, 1 / (1 + tolerance), 1 + tolerance)
+    return _judge(_worsening(estimate, metric), 1 / (1 + tolerance), 1 + tolerance)
+
+
+def _worsening(ratio: Estimate, metric: Metric) -> Estimate:
+    """A ratio that is above 1 where B is worse."""
+    return ratio if metric.better == "lower" else ratio.inverse()
 
 
 def _judge_difference(estimate: Estimate, metric: Metric, tolerance_pp: float) -> Change:

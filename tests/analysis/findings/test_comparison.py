@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pybench.analysis.findings.comparison import Change, Comparison, compare
 from pybench.case import Case
 from pybench.dataset import load
-from pybench.report.comparison_tables import comparison_sentences
+from pybench.report.comparison_tables import comparison_markdown, comparison_sentences, comparison_tables
 from pybench.report.numbers import factor_above_one
 from tests.support.campaigns import CampaignBuilder, build_typical, predictions_csv
 
@@ -20,10 +24,26 @@ _JUDGED = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 
 
-def _compare(folder: Path, slowdown: float, repetitions: int = 6) -> Comparison:
+def _compare(folder: Path, slowdown: float, repetitions: int = 6, metrics: Sequence[str] | None = None) -> Comparison:
     before = build_typical(folder / "a", repetitions=repetitions, seed=1)
     after = build_typical(folder / "b", repetitions=repetitions, seed=2, slowdown=slowdown)
-    return compare(load(before.path), load(after.path))
+    return compare(load(before.path), load(after.path), metrics=metrics)
+
+
+def _campaign(folder: Path, cases: Mapping[Case, Mapping[str, Sequence[float]]]) -> Path:
+    """Metric -> values of the blocks, for each case."""
+    blocks = max(len(values) for metrics in cases.values() for values in metrics.values())
+    builder = CampaignBuilder(folder, list(cases), repetitions=blocks)
+    for block in range(blocks):
+        for case, metrics in cases.items():
+            builder.run(case, block + 1, {name: values[block] for name, values in metrics.items()})
+    return builder.path
+
+
+def _latencies(cases: int, ratio: float, spread: float) -> dict[Case, dict[str, list[float]]]:
+    """Cases of batch 1, 2, ... whose median latencies are all alike: four blocks around `ratio`."""
+    values = [ratio * math.exp(spread * step) for step in (-1, 1, -1, 1)]
+    return {INFER.with_factors(batch=number): {"latency_p50_ms": values} for number in range(1, cases + 1)}
 
 
 def test_a_campaign_repeated_shows_no_regression(tmp_path: Path) -> None:
@@ -31,9 +51,9 @@ def test_a_campaign_repeated_shows_no_regression(tmp_path: Path) -> None:
 
 
 def test_a_slowdown_is_found_in_latency_and_throughput_alike(tmp_path: Path) -> None:
-    found = _compare(tmp_path, 1.3)
-    names = {change.metric.name for change in found.regressions}
-    assert {"latency_mean_ms", "throughput_samples_per_s", "throughput_tokens_per_s"} <= names
+    names = ["latency_mean_ms", "throughput_samples_per_s", "throughput_tokens_per_s"]
+    found = _compare(tmp_path, 1.3, metrics=names)
+    assert {change.metric.name for change in found.regressions} == set(names)
     change = next(change for change in found.changes if change.metric.name == "latency_mean_ms" and change.estimate)
     assert change.estimate is not None
     assert change.estimate.lower is not None
@@ -60,7 +80,8 @@ def test_the_answer_counts_verdicts_and_says_what_could_have_been_found(tmp_path
     assert counts[Change.WORSE] == len(found.regressions)
     assert sum(counts.values()) == len(found.changes)
     told = comparison_sentences(found)
-    judged = [f"{counts[change]} {change.value}" for change in (*_JUDGED, Change.NOT_COMPARED)]
+    assert counts[Change.NOT_JUDGED] > counts[Change.WORSE] > 0
+    judged = [f"{counts[change]} {change.value}" for change in (*_JUDGED, Change.NOT_JUDGED, Change.NOT_COMPARED)]
     assert told[0] == f"From A to B: {', '.join(judged)}."
     assert any(one.startswith("Unclear does not mean the same: ") for one in told) == (counts[Change.UNCLEAR] > 0)
     least = found.found_from[0]
@@ -78,14 +99,17 @@ def test_what_is_found_from_is_the_tolerance_widened_by_the_interval(tmp_path: P
     for builder, times in zip(builders, ([1.0, 1.1, 0.9, 1.0], [1.2, 1.1, 1.0, 1.1]), strict=True):
         for block, value in enumerate(times, start=1):
             builder.run(INFER, block, {"latency_mean_ms": value, "throughput_samples_per_s": 1000 / value})
-    found = compare(*(load(builder.path) for builder in builders))
-    slower, fewer = (change.estimate for change in found.changes)
-    assert slower is not None
-    assert fewer is not None
-    assert slower.lower is not None
-    assert fewer.upper is not None
-    widths = [slower.value / slower.lower, fewer.upper / fewer.value]
-    assert found.found_from == pytest.approx(sorted(1.05 * width for width in widths))
+    sides = [load(builder.path) for builder in builders]
+    slower, fewer = (compare(*sides, metrics=[name]) for name in ("latency_mean_ms", "throughput_samples_per_s"))
+    lower, upper = slower.changes[0].estimate, fewer.changes[0].estimate
+    assert lower is not None
+    assert lower.lower is not None
+    assert slower.found_from == pytest.approx([1.05 * lower.value / lower.lower])
+    assert upper is not None
+    assert upper.upper is not None
+    assert fewer.found_from == pytest.approx([1.05 * upper.upper / upper.value])
+    both = compare(*sides, metrics=["latency_mean_ms", "throughput_samples_per_s"])
+    assert min(both.found_from) > max(*slower.found_from, *fewer.found_from)  # the correction asks for more
 
 
 def test_a_campaign_compared_with_its_copy_is_noticed(tmp_path: Path) -> None:
@@ -123,8 +147,10 @@ def test_a_larger_file_is_a_regression_after_one_repetition(tmp_path: Path) -> N
         builder = CampaignBuilder(tmp_path / name, [INFER], repetitions=1)
         builder.run(INFER, 1, {"model_bytes": size, "latency_mean_ms": size})
         sides.append(load(builder.path))
-    changes = {change.metric.name: change.change for change in compare(*sides).changes}
+    compared = compare(*sides, metrics=["model_bytes", "latency_mean_ms"])
+    changes = {change.metric.name: change.change for change in compared.changes}
     assert changes == {"model_bytes": Change.WORSE, "latency_mean_ms": Change.UNCLEAR}
+    assert compared.tests == 0  # a counted size is no test, and one repetition gives none
 
 
 @pytest.mark.parametrize("value", [0.0, None])
@@ -162,3 +188,115 @@ def test_the_ratio_is_that_of_the_means_beside_it(tmp_path: Path) -> None:
     assert change.after is not None
     assert change.estimate is not None
     assert change.estimate.value == pytest.approx(change.after / 4.0)
+
+
+# --- what is judged --------------------------------------------------------------------------------------------------
+
+
+def test_context_is_shown_and_not_judged_unless_it_is_named(tmp_path: Path) -> None:
+    sides = [
+        load(_campaign(tmp_path / name, {INFER: {"latency_p50_ms": [1.0, 1.01, 0.99], "compile_s": compiled}}))
+        for name, compiled in (("a", [1.0, 1.01, 0.99]), ("b", [3.0, 3.03, 2.97]))
+    ]
+    found = compare(*sides)
+    changes = {change.metric.name: change for change in found.changes}
+    assert found.regressions == ()
+    assert changes["latency_p50_ms"].change is Change.SAME
+    assert changes["compile_s"].change is Change.NOT_JUDGED
+    assert changes["compile_s"].estimate is not None
+    assert changes["compile_s"].estimate.value == pytest.approx(3.0)
+    assert [change.metric.name for change in compare(*sides, metrics=["compile_s"]).regressions] == ["compile_s"]
+    judged, context = (
+        next(table for table in comparison_tables(found) if table.name == name) for name in ("changes", "context")
+    )
+    assert [row[1].text for row in judged.rows] == ["p50 latency"]
+    assert [row[1].text for row in context.rows] == ["Compile time"]
+    assert any("`--metric NAME` judges a metric" in sentence for sentence in comparison_sentences(found))
+    stored = {change["metric"]: change for change in found.as_json()["changes"]}
+    assert [stored[name]["judged"] for name in ("latency_p50_ms", "compile_s")] == [True, False]
+
+
+def test_a_slower_case_among_many_has_to_be_slower_than_chance_among_as_many(tmp_path: Path) -> None:
+    """Its interval alone is beyond the tolerance; among ten cases one such interval is no surprise."""
+    one = [load(_campaign(tmp_path / name, _latencies(1, ratio, 0.04))) for name, ratio in (("a", 1.0), ("b", 1.17))]
+    alone = compare(*one).changes[0]
+    assert alone.change is Change.WORSE
+    assert alone.p_value is not None
+    assert alone.p_adjusted == alone.p_value < 0.05
+    before, after = (_latencies(10, 1.0, 0.04) for _ in "ab")
+    after |= _latencies(1, 1.17, 0.04)
+    found = compare(*(load(_campaign(tmp_path / name, cases)) for name, cases in (("c", before), ("d", after))))
+    slower = found.changes[0]
+    assert slower.change is Change.UNCLEAR
+    assert slower.why == "not beyond the tolerance after correction for 10 tests"
+    assert (slower.estimate, slower.p_value) == (alone.estimate, alone.p_value)
+    assert slower.p_adjusted == pytest.approx(10 * alone.p_value)
+    assert found.as_json()["tests"] == found.tests == 10
+
+
+@pytest.mark.parametrize("ratio", [0.8, 1.0, 1.06, 1.12, 1.3])
+def test_p_is_below_five_percent_where_the_interval_is_beyond_the_tolerance(tmp_path: Path, ratio: float) -> None:
+    rng = np.random.default_rng(3)
+    sides = [
+        load(_campaign(tmp_path / name, {INFER: {"latency_p50_ms": list(centre * np.exp(rng.normal(0, 0.03, 6)))}}))
+        for name, centre in (("a", 1.0), ("b", ratio))
+    ]
+    change = compare(*sides).changes[0]
+    assert change.estimate is not None
+    assert change.estimate.lower is not None
+    assert change.estimate.upper is not None
+    assert change.p_value is not None
+    assert (change.p_value < 0.05) == (change.estimate.lower > 1.05 or change.estimate.upper < 1 / 1.05)
+
+
+def test_an_accuracy_that_fell_has_a_p_value_that_agrees_with_its_interval(tmp_path: Path) -> None:
+    case = INFER.with_factors(workload="accuracy")
+    sides = []
+    for name, precision in (("a", "fp32"), ("b", "int8")):
+        builder = CampaignBuilder(tmp_path / name, [case], repetitions=1)
+        builder.run(case, 1, {"top1_percent": 90.0}, predictions=predictions_csv(precision))
+        sides.append(load(builder.path))
+    for tolerance_pp in (0.0, 0.5, 1.0, 3.0):
+        change = compare(*sides, tolerance_pp=tolerance_pp).changes[0]
+        assert change.estimate is not None
+        assert change.estimate.upper is not None
+        assert change.p_value is not None
+        assert (change.p_value < 0.05) == (change.estimate.upper < -tolerance_pp)
+
+
+# --- what no interval contains ---------------------------------------------------------------------------------------
+
+
+def test_all_ratios_that_got_worse_together_look_like_a_slower_machine(tmp_path: Path) -> None:
+    before, after = _latencies(4, 1.0, 0.01), _latencies(4, 1.3, 0.01)
+    sides = [load(_campaign(tmp_path / name, cases)) for name, cases in (("a", before), ("b", after))]
+    found = compare(*sides)
+    assert len(found.regressions) == 4
+    assert "as on a slower machine: run A again" in comparison_sentences(found)[-1]
+    after[INFER.with_factors(batch=4)] = {"latency_p50_ms": [0.99, 0.98, 0.99, 0.98]}
+    some = compare(sides[0], load(_campaign(tmp_path / "c", after)))
+    assert len(some.regressions) == 3
+    assert some.shift is None
+    assert "slower machine" not in " ".join(comparison_sentences(some))
+
+
+def test_the_time_between_two_campaigns_is_told_unless_they_ran_in_turns(tmp_path: Path) -> None:
+    sides = [load(_campaign(tmp_path / name, _latencies(2, ratio, 0.01))) for name, ratio in (("a", 1.0), ("b", 1.001))]
+    assert compare(*sides).apart_s == 0  # both began at one time
+    assert " apart: " not in " ".join(comparison_sentences(compare(*sides)))
+    later = sides[1].runs.with_columns(
+        sides[1].runs[name].str.replace("2026-01-01T12", "2026-01-01T15") for name in ("started_utc", "finished_utc")
+    )
+    found = compare(sides[0], replace(sides[1], runs=later))
+    assert found.apart_s == pytest.approx(3 * 3600 - 80)  # eight runs of ten seconds
+    assert found.as_json()["seconds_apart"] == found.apart_s
+    told = "The two campaigns ran 3.0 h apart: what changed of the machine between them is in no interval."
+    assert told in comparison_sentences(found)
+
+
+def test_markdown_has_the_sentences_and_every_table(tmp_path: Path) -> None:
+    found = _compare(tmp_path, 1.3)
+    text = comparison_markdown(found)
+    assert text.startswith(f"- {comparison_sentences(found)[0]}\n")
+    for table in comparison_tables(found):
+        assert (f"**{table.title}**" in text) == bool(table.rows)
