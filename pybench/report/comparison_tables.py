@@ -82,6 +82,11 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         found.append(
             "Unclear does not mean the same: the interval or its correction includes the tolerance, or there is none."
         )
+    if comparison.lost:
+        found.append(
+            f"B lacks {counted(len(comparison.lost), 'number')} that A has and that would be judged, "
+            f"such as {comparison.lost[0].metric.name} of {comparison.lost[0].case.title()}."
+        )
     if counts[Change.NOT_JUDGED]:
         found.append("What is not judged is context, and no part of the exit code; `--metric NAME` judges a metric.")
     if comparison.found_from:

@@ -147,6 +147,11 @@ class Comparison:
         return tuple(change for change in self.changes if change.change in VERDICTS)
 
     @property
+    def lost(self) -> tuple[MetricChange, ...]:
+        """What would be judged, if B had a number as A has."""
+        return tuple(one for one in self.changes if one.is_judged and one.before is not None and one.after is None)
+
+    @property
     def shift(self) -> tuple[float, float] | None:
         """The least and the largest worsening where all judged ratios that are sampled got worse, and one is worse."""
         sampled = [change for change in self.judged if change.metric.scale == "ratio" and change.test is not None]

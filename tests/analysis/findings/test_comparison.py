@@ -264,6 +264,20 @@ def test_an_accuracy_that_fell_has_a_p_value_that_agrees_with_its_interval(tmp_p
         assert (change.p_value < 0.05) == (change.estimate.upper < -tolerance_pp)
 
 
+def test_a_case_whose_runs_failed_in_b_is_told(tmp_path: Path) -> None:
+    both = _latencies(2, 1.0, 0.01)
+    before = load(_campaign(tmp_path / "a", both))
+    builder = CampaignBuilder(tmp_path / "b", list(both), repetitions=4)
+    kept, failed = both
+    for block, value in enumerate(both[kept]["latency_p50_ms"], start=1):
+        builder.run(kept, block, {"latency_p50_ms": value})
+        builder.run(failed, block, outcome="oom", reason="host_memory")
+    told = comparison_sentences(compare(before, load(builder.path)))
+    said = "B lacks 1 number that A has and that would be judged, such as latency_p50_ms of "
+    assert any(sentence.startswith(said) for sentence in told)
+    assert not any("B lacks" in sentence for sentence in comparison_sentences(compare(before, before)))
+
+
 # --- what no interval contains ---------------------------------------------------------------------------------------
 
 
