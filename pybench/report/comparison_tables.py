@@ -129,7 +129,7 @@ def _judged_table(comparison: Comparison) -> Table:
     columns = (*_COLUMNS, Column("p (Holm)", ("p_holm",), numeric=True), Column("Verdict", ("verdict",)))
     notes = (
         f"Worse or better: the whole 95 % interval is outside a factor of {1 + comparison.tolerance:g}.",
-        f"For accuracies: outside {comparison.tolerance_pp:g} percentage points.",
+        f"For accuracies: outside {comparison.tolerance_pp:g} pp.",
         f"For both: p (Holm) is below {ALPHA:g}, too. It is small where a change is beyond the tolerance.",
         f"Each interval is at 95 % by itself; p (Holm) is corrected for {counted(comparison.tests, 'test')}.",
         "Runs of two campaigns are not paired, because they share no blocks. Accuracies are paired by unit (image).",
