@@ -31,7 +31,7 @@ No file is opened here, nothing is printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +150,15 @@ def declared(dataset: Dataset) -> tuple[Contrast, ...]:
 
 @no_collection()
 def analyse(
-    dataset: Dataset, processes: Processes | None = None, *, joules: tuple[JouleFinding, ...] | None = None
+    dataset: Dataset,
+    processes: Processes | None = None,
+    *,
+    joules: tuple[JouleFinding, ...] | None = None,
+    and_then: Callable[[], None] = lambda: None,
 ) -> Analysis:
     """Everything that the runs of a campaign say about its plan. Raises `CorruptError` for criteria that cannot be
-    read. `processes`: which carry out protocols; None: this one alone. `joules`: where they were found before."""
+    read. `processes`: which carry out protocols; None: this one alone. `joules`: where they were found before.
+    `and_then`: gives the processes what they are to do after the protocols, which are waited for first."""
     contrasts, planned = declared(dataset), dataset.plan.cases
     software = SoftwareComparisons(dataset.software)
     try:
@@ -161,6 +166,7 @@ def analyse(
         units = collect_units(dataset, measurements)
         named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
         tests = ProtocolTests(named, dataset, measurements, contrasts, software, processes or Processes(1))
+        and_then()
         compared = compare_contrasts(dataset, measurements, units, contrasts, software)
     except (UsageError, KeyError, TypeError) as error:
         what = f"{dataset.campaign.plan_resolved}: criteria or protocols cannot be read"

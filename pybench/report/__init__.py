@@ -65,8 +65,12 @@ def write_report(
     processes = processes or Processes(1)
     joules = find_joules(dataset)
     powers = power_drawings(joules)
-    early = processes.begin(partial(draw, pdf=pdf), powers)  # they rest on runs alone
-    analysis = analyse(dataset, processes, joules=joules)
+    early: list[RunningTasks[Drawing, Picture]] = []
+
+    def begin_powers() -> None:
+        early.append(processes.begin(partial(draw, pdf=pdf), powers))  # they rest on runs alone
+
+    analysis = analyse(dataset, processes, joules=joules, and_then=begin_powers)
     material = Material(dataset, analysis, measure(dataset), run_link, projection, powers)
     begun = processes.open(partial(draw, pdf=pdf))
     with no_collection():
@@ -79,7 +83,7 @@ def write_report(
         page = Page(material, sections)
         page.begin()
     with collection():  # figures have cycles
-        drawn = _drawn(powers, early) | _drawn(_later_drawings(elements, powers), begun)
+        drawn = _drawn(powers, *early) | _drawn(_later_drawings(elements, powers), begun)
     for element in elements:
         element.take([drawn[drawing] for drawing in element.drawings])
     processes.close()
