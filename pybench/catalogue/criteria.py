@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The criteria that a plan may set: which metric each bounds, how it is compared, in which sense.
 
-Those of pybench's own metrics are a closed list. A metric that a package adds has one criterion, which follows from its
-row: `NAME_ratio_min` where more is better, `NAME_ratio_max` where less is, `NAME_delta_...` where differences count.
+The list names those that have other names than their metric, or are more than one. Any other metric that is better in
+one direction has one criterion, which follows from its row: `NAME_ratio_min` where more is better, `NAME_ratio_max`
+where less is, `NAME_delta_...` where differences count. NAME is without `_ratio` there, unless a package adds it.
 """
 
 from __future__ import annotations
@@ -297,6 +298,30 @@ _LIST = (
         "min",
         "Dice minus that of the baseline, in percentage points",
     ),
+    # a file in lower precision is compared with FP32 already, and FP32 has none of these
+    CriterionKind(
+        "relative_error_max",
+        "relative_error_ratio",
+        "absolute",
+        "max",
+        "relative error of the outputs, of the case itself",
+    ),
+    CriterionKind(
+        "signal_error_max",
+        "signal_error_ratio",
+        "absolute",
+        "max",
+        "error of the outputs over what the inputs change, of the case itself",
+    ),
+    CriterionKind("cosine_min", "cosine_ratio", "absolute", "min", "cosine of the outputs, of the case itself"),
+    CriterionKind(
+        "top1_agreement_min",
+        "top1_agreement_ratio",
+        "absolute",
+        "min",
+        "share of samples with the Top-1 of FP32, of the case itself",
+        is_share=True,
+    ),
     CriterionKind("perplexity_ratio_max", "perplexity", "ratio", "max", "perplexity divided by that of the baseline"),
     CriterionKind(
         "linf_error_ratio_max", "linf_error", "ratio", "max", "largest error divided by that of the baseline"
@@ -317,15 +342,15 @@ _LIST = (
     ),
 )
 
-CRITERIA: dict[str, CriterionKind] = {kind.name: kind for kind in _LIST}
+_LISTED = {kind.metric for kind in _LIST}
 
 
 def criteria_of(catalogue: Catalogue) -> Mapping[str, CriterionKind]:
     """`CRITERIA`, then the criterion of each metric that a package adds."""
     if catalogue is BUILT_IN:
         return CRITERIA
-    added = [_criterion_of(row) for row in catalogue.metrics.values() if _is_judged(row)]
-    return CRITERIA | {kind.name: kind for kind in added if compared_name(kind.name) not in catalogue.metrics}
+    added = [_criterion_of(row) for row in catalogue.metrics.values() if row.plugin is not None and _is_judged(row)]
+    return CRITERIA | {kind.name: kind for kind in added if _is_unlike_metrics(kind, catalogue)}
 
 
 def compared_of(catalogue: Catalogue) -> Mapping[str, CriterionKind]:
@@ -338,19 +363,31 @@ def compared_name(criterion: str) -> str:
     return criterion.rpartition("_")[0]
 
 
+def _is_unlike_metrics(kind: CriterionKind, catalogue: Catalogue) -> bool:
+    """Whether what it compares has another name than each metric, which curves and published values are of, too."""
+    return compared_name(kind.name) not in catalogue.metrics
+
+
 def _is_judged(row: Metric) -> bool:
-    """Whether a metric of a package has a criterion. The rows at bounds follow from their metric."""
-    return row.plugin is not None and row.better != "none" and row.bound_ms is None and not row.is_interval
+    """Whether a metric has a criterion by its row. The rows at bounds follow from their metric."""
+    return row.better != "none" and row.bound_ms is None and not row.is_interval
 
 
 def _criterion_of(row: Metric) -> CriterionKind:
     sense: Sense = "min" if row.better == "higher" else "max"
+    name = row.name if row.plugin is not None else row.name.removesuffix("_ratio")
     if row.scale == "ratio":
         meaning = f"{row.meaning}, divided by that of the baseline"
-        return CriterionKind(f"{row.name}_ratio_{sense}", row.name, "ratio", sense, meaning)
+        return CriterionKind(f"{name}_ratio_{sense}", row.name, "ratio", sense, meaning)
     return CriterionKind(
-        f"{row.name}_delta_{sense}", row.name, "difference", sense, f"{row.meaning}, minus that of the baseline"
+        f"{name}_delta_{sense}", row.name, "difference", sense, f"{row.meaning}, minus that of the baseline"
     )
+
+
+_derived = [_criterion_of(row) for row in BUILT_IN.metrics.values() if row.name not in _LISTED and _is_judged(row)]
+CRITERIA: dict[str, CriterionKind] = {
+    kind.name: kind for kind in (*_LIST, *(kind for kind in _derived if _is_unlike_metrics(kind, BUILT_IN)))
+}
 
 
 def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:
