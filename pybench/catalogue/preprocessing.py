@@ -44,7 +44,7 @@ _ROWS = (
     ),
     Normalisation(
         name="clip",
-        meaning="of the pixels that OpenAI's CLIP was trained on",
+        meaning="of the pixels that CLIP was trained on",
         mean=(0.48145466, 0.4578275, 0.40821073),
         deviation=(0.26862954, 0.26130258, 0.27577711),
     ),

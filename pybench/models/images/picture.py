@@ -6,6 +6,7 @@ The shorter side is resized with antialiasing, the centre cropped, and RGB norma
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from pybench.catalogue.preprocessing import USUAL, Preprocessing
 from pybench.image_files.header import open_picture
 from pybench.models.images.collection import Pixels, Shape
 from pybench.models.images.normalisation import normalise
+
+_SLACK_PIXELS = 0.05  # timm cuts the side off; 224 of 232, written as 0.9655 or exactly, must not end in 231
 
 
 def read_picture(path: Path, shape: Shape, preprocessing: Preprocessing = USUAL) -> Pixels:
@@ -33,7 +36,7 @@ def read_picture(path: Path, shape: Shape, preprocessing: Preprocessing = USUAL)
 def _resize_and_crop(image: Any, height: int, width: int, preprocessing: Preprocessing) -> Any:
     from PIL import Image
 
-    side = round(max(height, width) / preprocessing.crop_share)
+    side = math.floor(max(height, width) / preprocessing.crop_share + _SLACK_PIXELS)
     short, long = sorted(image.size)
     resized = side, int(side * long / short)  # as torchvision computes it: the longer side is cut off, not rounded
     filtered = Image.Resampling[preprocessing.interpolation.upper()]

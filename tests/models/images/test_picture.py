@@ -3,28 +3,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from timm.data import create_transform, resolve_data_config
+from timm.models import get_pretrained_cfg
 from torch import Tensor
 from torchvision.models import ResNet50_Weights
-from torchvision.transforms import InterpolationMode
 from torchvision.transforms._presets import ImageClassification
 
 from pybench.catalogue.preprocessing import Preprocessing
 from pybench.errors import InputError
 from pybench.models.images.normalisation import mean_and_deviation
 from pybench.models.images.picture import read_picture
-
-OPENAI_MEAN, OPENAI_DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-
-
-def transforms(
-    resize: int, interpolation: str, mean: tuple[float, ...], deviation: tuple[float, ...]
-) -> ImageClassification:
-    mode = InterpolationMode(interpolation)
-    return ImageClassification(crop_size=224, resize_size=resize, mean=mean, std=deviation, interpolation=mode)
 
 
 def test_an_image_is_resized_cropped_and_normalised_as_torchvision_does(tmp_path: Path) -> None:
@@ -42,20 +35,27 @@ def test_an_image_is_resized_cropped_and_normalised_as_torchvision_does(tmp_path
     assert np.allclose(values[:, 100, 112], white, atol=1e-6)
 
 
-# What torchvision states of its weights, and timm of `vit_base_patch16_224.augreg_in21k_ft_in1k` and of its CLIP.
+def transforms_of_timm(name: str) -> Any:
+    return create_transform(**resolve_data_config(pretrained_cfg=get_pretrained_cfg(name).to_dict()))
+
+
 @pytest.mark.parametrize(
     ("preprocessing", "stated"),
     [
         (Preprocessing(), ResNet50_Weights.IMAGENET1K_V1.transforms()),
         (Preprocessing(crop_share=224 / 232), ResNet50_Weights.IMAGENET1K_V2.transforms()),
         (Preprocessing(crop_share=0.9655), ResNet50_Weights.IMAGENET1K_V2.transforms()),  # as a plan has it
-        (Preprocessing(0.9, "bicubic", "half"), transforms(249, "bicubic", (0.5,) * 3, (0.5,) * 3)),
-        (Preprocessing(1.0, "bicubic", "clip"), transforms(224, "bicubic", OPENAI_MEAN, OPENAI_DEVIATION)),
-        (Preprocessing(0.875, "bilinear", "none"), transforms(256, "bilinear", (0.0,) * 3, (1.0,) * 3)),
+        (Preprocessing(0.9, "bicubic", "half"), transforms_of_timm("vit_base_patch16_224.augreg_in21k_ft_in1k")),
+        (Preprocessing(0.95, "bicubic"), transforms_of_timm("resnet50.a1_in1k")),
+        (Preprocessing(0.9, "bicubic", "clip"), transforms_of_timm("vit_base_patch16_clip_224.openai")),
+        (
+            Preprocessing(normalisation="none"),
+            ImageClassification(crop_size=224, resize_size=256, mean=(0.0,) * 3, std=(1.0,) * 3),
+        ),
     ],
 )
 @pytest.mark.parametrize("size", [(300, 400), (401, 299), (230, 230)])
-def test_values_are_those_of_torchvision(
+def test_values_are_those_of_torchvision_and_timm(
     tmp_path: Path, preprocessing: Preprocessing, stated: Callable[[Image.Image], Tensor], size: tuple[int, int]
 ) -> None:
     noise = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), np.uint8)
