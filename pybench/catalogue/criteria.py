@@ -377,10 +377,10 @@ def _criterion_of(row: Metric) -> CriterionKind:
     sense: Sense = "min" if row.better == "higher" else "max"
     name = row.name if row.plugin is not None else row.name.removesuffix("_ratio")
     if row.scale == "ratio":
-        meaning = f"{row.meaning}, divided by that of the baseline"
+        meaning = f"{row.meaning}; divided by the value of the baseline"
         return CriterionKind(f"{name}_ratio_{sense}", row.name, "ratio", sense, meaning)
     return CriterionKind(
-        f"{name}_delta_{sense}", row.name, "difference", sense, f"{row.meaning}, minus that of the baseline"
+        f"{name}_delta_{sense}", row.name, "difference", sense, f"{row.meaning}; minus the value of the baseline"
     )
 
 

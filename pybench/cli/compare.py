@@ -17,27 +17,34 @@ if TYPE_CHECKING:
     from pybench.analysis.findings.comparison import Comparison
 
 
+_Before = Annotated[Path, typer.Argument(metavar="A", help="The campaign to compare with.")]
+_After = Annotated[Path, typer.Argument(metavar="B", help="The campaign to judge.")]
+_Tolerance = Annotated[float, typer.Option(min=0.0, metavar="R", help="Tolerated change of a ratio: 0.02 is 2 %.")]
+_TolerancePp = Annotated[
+    float,
+    typer.Option("--tolerance-pp", min=0.0, metavar="PP", help="Tolerated loss of accuracy, in percentage points."),
+]
+_Metrics = Annotated[
+    Optional[list[str]],
+    typer.Option("--metric", metavar="NAME", help="Judge only this metric; may be repeated [default: gated ones]."),
+]
+_AcrossBoards = Annotated[
+    bool, typer.Option("--across-boards", help="Also compare runs on different models of GPU or CPU.")
+]
+_Markdown = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="Append the result to FILE as Markdown, such as $GITHUB_STEP_SUMMARY."),
+]
+
+
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The campaign to compare with.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The campaign to judge.")],
-    tolerance: Annotated[
-        float, typer.Option(min=0.0, metavar="R", help="Tolerated change of a ratio: 0.02 is 2 %.")
-    ] = 0.05,
-    tolerance_pp: Annotated[
-        float,
-        typer.Option("--tolerance-pp", min=0.0, metavar="PP", help="Tolerated loss of accuracy, in percentage points."),
-    ] = 1.0,
-    metric: Annotated[
-        Optional[list[str]],
-        typer.Option("--metric", metavar="NAME", help="Judge only this metric; may be repeated [default: gated ones]."),
-    ] = None,
-    across_boards: Annotated[
-        bool, typer.Option("--across-boards", help="Also compare runs on different models of GPU or CPU.")
-    ] = False,
-    markdown: Annotated[
-        Optional[Path],
-        typer.Option(metavar="FILE", help="Append the result to FILE as Markdown, such as $GITHUB_STEP_SUMMARY."),
-    ] = None,
+    before: _Before,
+    after: _After,
+    tolerance: _Tolerance = 0.05,
+    tolerance_pp: _TolerancePp = 1.0,
+    metric: _Metrics = None,
+    across_boards: _AcrossBoards = False,
+    markdown: _Markdown = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two campaigns, case by case.
@@ -45,7 +52,7 @@ def compare(
     Judged are the median latency, the energy of a unit of work and the accuracy of each case; the rest is context.
 
     Exit code 5: a judged metric of B is worse. Its whole 95 % interval is beyond the tolerance, and its p value is
-    below 0.05 after Holm's correction for all judgements.
+    below 0.05 after Holm's correction for all judgements. Counted values have no p value.
     """
     from pybench.analysis.findings.comparison import compare as compare_datasets
     from pybench.dataset import load
@@ -114,5 +121,5 @@ def _judge(comparison: Comparison, before: Path, after: Path) -> None:
         first, number = comparison.regressions[0], counted(len(comparison.regressions), "regression")
         raise RegressionError(
             f"{number}, such as {first.metric.name} of {first.case.title()}",
-            hint="run A again and compare it with A: a machine that has become slower looks the same",
+            hint="run A's plan again and compare both runs of A: if the second is worse, the machine has changed",
         )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 10
 _DESTINATIONS = "give --to HOST/NAME:TAG, --archive FILE.zip, --archive FILE.tar.zst, --oci DIR or --dry-run"
 
+_Source = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published archive to make again.")
+]
 _To = Annotated[Optional[str], typer.Option("--to", metavar="REF", help="Push to a registry: HOST/NAME:TAG.")]
 _Archive = Annotated[
     Optional[Path],
@@ -53,9 +56,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List what would 
 
 
 def publish(
-    source: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The campaign's directory, or a published archive to make again.")
-    ],
+    source: _Source,
     to: _To = None,
     archive: _Archive = None,
     oci: _Oci = None,

@@ -42,7 +42,7 @@ LOST_KEY = "pybench.outputs_lost"
 # Where it says that its inputs hardly change the outputs that were compared (a property of the ONNX file, a sentence).
 HARDLY_VARY_KEY = "pybench.outputs_hardly_vary"
 # Share of the outputs' norm that inputs change. A step of INT8 is 1/127 of the range: rounding hides what is smaller.
-# Trained networks have 0.4 to 0.9, random weights 5e-5 (ShuffleNet) to 0.7 (docs/method/precision.md).
+# A trained network has 0.4 to 0.9, and random weights 5e-5 to 0.065 (docs/method/precision.md).
 LEAST_VARIED = 0.01
 # Where several files are opened as parts of one model: which of them the notes on outputs are of.
 PART_KEY = "pybench.part"

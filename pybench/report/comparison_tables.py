@@ -84,7 +84,7 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
         )
     if comparison.lost:
         found.append(
-            f"B lacks {counted(len(comparison.lost), 'number')} that A has and that would be judged, "
+            f"Only A has {counted(len(comparison.lost), 'value')} that would be judged, "
             f"such as {comparison.lost[0].metric.name} of {comparison.lost[0].case.title()}."
         )
     if counts[Change.NOT_JUDGED]:
@@ -115,7 +115,7 @@ def _machine_sentences(comparison: Comparison) -> list[str]:
         least, most = map(factor_above_one, comparison.shift)
         found.append(
             f"All judged ratios got worse, by factors of {least} to {most}, as on a slower machine: "
-            "run A again, and compare it with A and with B."
+            "run A's plan again, and compare the new campaign with A and with B."
         )
     return found
 

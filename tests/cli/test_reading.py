@@ -149,7 +149,7 @@ def test_compare_appends_markdown_and_fails_all_the_same(typical: Path, tmp_path
     summary.write_text("# Earlier\n")
     result = _pybench("compare", typical, slower, "--markdown", summary)
     assert result.returncode == EXIT_REGRESSION
-    assert "hint: run A again and compare it with A" in result.stderr
+    assert "hint: run A's plan again and compare both runs of A" in result.stderr
     text = summary.read_text()
     assert text.startswith("# Earlier\n")
     assert "| Case | Metric | Unit |" in text

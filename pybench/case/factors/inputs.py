@@ -95,8 +95,8 @@ class InputFactors(SizeFactors):
     crop_share: float = factor(
         "number",
         USUAL.crop_share,
-        "of pictures in a folder: side of the model's input over the shorter side of the resized picture, whose centre "
-        "is cropped; timm's `crop_pct`",
+        "of pictures in a folder: side of the centre crop, which is the model's input, over the shorter side of the "
+        "resized picture; timm's `crop_pct`",
         "images",
         minimum=0.1,
         maximum=1,
@@ -117,7 +117,7 @@ class InputFactors(SizeFactors):
     normalisation: str = factor(
         "choice",
         USUAL.normalisation,
-        "what is taken from the pixels of pictures in a folder, and what they are divided by",
+        "mean that is subtracted from the pixels of pictures in a folder, and deviation that they are then divided by",
         "images",
         choices=tuple(NORMALISATIONS),
         idle=idle.NOT_PREPROCESSED,

@@ -48,8 +48,7 @@ ROWS = (
         unit="1",
         better="lower",
         label="Error over what inputs change",
-        meaning="norm of the difference between this file's outputs and those of the FP32 file, over the distance of "
-        "the latter from their mean over samples",
+        meaning="norm of the difference from the FP32 file's outputs, over the norm of what the inputs change in those",
         rests_on=None,
         is_counted=True,
     ),
