@@ -116,13 +116,29 @@ class Stretch:
         return exp(float(left + place * (right - left)))
 
 
-def find_crossings(lines: Sequence[CurveLine], metric: Metric, software: SoftwareComparisons) -> tuple[Crossing, ...]:
-    """Every place where two lines change sides between two values that both have, or at one."""
+def find_crossings(
+    lines: Sequence[CurveLine],
+    metric: Metric,
+    software: SoftwareComparisons,
+    over: str,
+    compared: Sequence[frozenset[str]],
+) -> tuple[Crossing, ...]:
+    """Every place where two lines over a factor change sides between two values that both have, or at one.
+
+    Only lines that differ in one factor, or in factors that one comparison names (one of `compared`): where a small
+    model in FP32 meets a large one in FP16 is no question of the plan.
+    """
     return tuple(
         crossing
         for first, second in itertools.combinations(lines, 2)
+        if _is_asked(first.case, second.case, over, compared)
         for crossing in _crossings_of(first, second, metric, software)
     )
+
+
+def _is_asked(first: Case, second: Case, over: str, compared: Sequence[frozenset[str]]) -> bool:
+    differing = {name for name, value in first.meant.items() if second.meant.get(name, value) != value} - {over}
+    return len(differing) <= 1 or any(differing <= names for names in compared)
 
 
 def _crossings_of(first: CurveLine, second: CurveLine, metric: Metric, software: SoftwareComparisons) -> list[Crossing]:

@@ -79,14 +79,20 @@ def find_curves(
     """The curves that the plan asks for; without them, the headline of each workload and each judged ratio, over every
     numeric factor with three values."""
     wanted = planned or [PlannedCurve(name, None) for name in _numeric_factors([case.case for case in cases])]
+    compared = [frozenset(one.contrast.baseline) for one in contrasts]
     found: list[Curve] = []
     for one in wanted:
-        found += _of_metrics(one, cases, software)
+        found += _of_metrics(one, cases, software, compared)
         found += _of_ratios(one, contrasts)
     return tuple(found)
 
 
-def _of_metrics(wanted: PlannedCurve, cases: Sequence[CaseFinding], software: SoftwareComparisons) -> list[Curve]:
+def _of_metrics(
+    wanted: PlannedCurve,
+    cases: Sequence[CaseFinding],
+    software: SoftwareComparisons,
+    compared: Sequence[frozenset[str]],
+) -> list[Curve]:
     groups: dict[tuple[str, str], dict[tuple[Any, ...], list[CurvePoint]]] = {}
     for case in cases:
         name = case.case.headline if wanted.metric is None else wanted.metric
@@ -102,7 +108,7 @@ def _of_metrics(wanted: PlannedCurve, cases: Sequence[CaseFinding], software: So
         drawn = _lines(lines)
         if drawn:
             metric = drawn[0].case.catalogue.metrics[name]
-            crossings = find_crossings(drawn, metric, software)
+            crossings = find_crossings(drawn, metric, software, wanted.over, compared)
             found.append(Curve(wanted.over, workload, metric, None, False, drawn, crossings))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,29 @@ def test_lines_cross_between_two_values(tmp_path: Path) -> None:
     assert crossing.upper - crossing.lower < 0.3
     assert crossing.is_shown
     assert (crossing.blocks, crossing.blocks_excluded) == (6, 0)
+
+
+@pytest.mark.parametrize(
+    ("declared", "compared"),
+    [
+        ({}, [("fp32", "fp32"), ("bf16", "bf16")]),
+        (
+            {"declared": {"baseline": {"runtime": "torch", "precision": "bf16"}}},
+            list(product(("fp32", "bf16"), repeat=2)),
+        ),
+    ],
+)
+def test_lines_cross_that_differ_in_one_factor_or_in_what_a_baseline_names(
+    tmp_path: Path, declared: dict[str, Any], compared: list[tuple[str, str]]
+) -> None:
+    """Each line of onnxruntime meets both of torch, whatever their precisions."""
+    lines = [one.with_factors(precision=precision) for one in (TORCH, ONNX) for precision in ("fp32", "bf16")]
+    cases = [line.with_factors(batch=batch) for line in lines for batch in BATCHES]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=3, **declared)
+    for case, block in product(cases, (1, 2, 3)):
+        builder.run(case, block, {"latency_mean_ms": falling(case, block)}, environment=environment())
+    curve = analyse(load(builder.path)).curves[0]
+    assert [(one.first.case.precision, one.second.case.precision) for one in curve.crossings] == compared
 
 
 def test_lines_that_meet_at_a_value_cross_there(tmp_path: Path) -> None:
