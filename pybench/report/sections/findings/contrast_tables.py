@@ -27,6 +27,7 @@ from pybench.report.labels import (
 )
 from pybench.report.numbers import DisplayUnit, factor_above_one
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell, p_cell, text_cell
+from pybench.words import counted
 
 TONES = {Verdict.ACCEPTED: "good", Verdict.REJECTED: "bad", Verdict.UNDECIDED: "neutral"}
 
@@ -177,7 +178,7 @@ def _effect_row(found: PairEffect, head: tuple[Cell, ...], unit_name: str) -> tu
     units = found.units
     pairs_text = f"{len(effect.pairing.blocks)} blocks" if units is None else f"{units.n} {unit_name}s"
     lost = effect.pairing.only_candidate + effect.pairing.only_baseline
-    note = f"{lost} runs have no partner in their block" if lost else None
+    note = f"{counted(lost, 'run')} without a partner in the block" if lost else None
     return (
         *head,
         text_cell(label),
