@@ -16,6 +16,7 @@ from typing import Any
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
+from pybench.analysis.statistics.planning import blocks_to_decide
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
 from pybench.case.pairing import Pair, joined, partner_of
@@ -37,6 +38,7 @@ class Judgement:
     pair: None where the plan has no case to pair with
     estimate: the number that the threshold bounds; None: there is none
     why: what keeps it undecided; None where it is decided
+    blocks_to_decide: with which it may be decided; None where that is not known, or nothing is open
     """
 
     criterion: Criterion
@@ -44,6 +46,7 @@ class Judgement:
     estimate: Estimate | None
     verdict: Verdict
     why: str | None
+    blocks_to_decide: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +58,7 @@ class Judgement:
             "estimate": None if self.estimate is None else self.estimate.as_json(),
             "verdict": self.verdict.value,
             "why": self.why,
+            "blocks_to_decide": self.blocks_to_decide,
         }
 
 
@@ -151,7 +155,9 @@ def _by_interval(criterion: Criterion, pair: Pair, estimate: Estimate) -> Judgem
         return Judgement(criterion, pair, estimate, Verdict.ACCEPTED, None)
     if not any(kept):
         return Judgement(criterion, pair, estimate, Verdict.REJECTED, None)
-    return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, "the interval includes the threshold")
+    is_ratio = criterion.kind == "ratio" or (criterion.kind == "absolute" and criterion.row.mean == "geometric")
+    needed = blocks_to_decide(estimate, criterion.threshold, is_ratio=is_ratio)
+    return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, "the interval includes the threshold", needed)
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict | None:

@@ -128,7 +128,15 @@ def _judgement_text(judgement: Judgement) -> str:
         return f"{label} has no value ({judgement.why}); required {bound_text(criterion)}"
     number = estimate_text(judgement.estimate, signed=criterion.kind == "difference", ratio=criterion.kind == "ratio")
     text = f"{label} {number}, required {bound_text(criterion)}"
-    return f"{text} ({judgement.why})" if judgement.why else text
+    needed = judgement.blocks_to_decide
+    more = "" if needed is None else f"; about {_rounded_up(needed)} blocks would decide"
+    return f"{text} ({judgement.why}{more})" if judgement.why else text
+
+
+def _rounded_up(blocks: int) -> int:
+    """To two digits, because it is an estimate."""
+    step = 10 if blocks >= 100 else 1
+    return -(-blocks // step) * step
 
 
 def _why_no_effect(pair: PairFinding) -> str | None:
