@@ -2,8 +2,8 @@
 """Floating-point operations of an ONNX graph's convolutions and matrix products, by node.
 
 A multiplication and an addition count as two, as vendors and papers count; biases, activations and normalisations are
-left out (below 1 % in ResNet-50). Shapes come from ONNX's own inference on a copy with batch and sequence fixed and
-without the large weights, so a file of gigabytes is no trouble. Counts the main graph: bodies of If, Loop and Scan, and
+left out (below 1 % in ResNet-50). Shapes are inferred on a copy with batch and sequence fixed and without the large
+weights, so a file of gigabytes is no trouble. Counts the main graph: bodies of If, Loop and Scan, and
 local functions, are not looked into.
 """
 
@@ -21,15 +21,11 @@ from onnx import shape_inference
 from pybench.errors import InputError, in_short
 from pybench.onnx_file.graph import node_name
 from pybench.onnx_file.slim import without_weights
-
-# Initialisers above this keep their shape and lose their values; shapes are computed from small ones only.
-_LARGE_ELEMENTS = 1024
+from pybench.precision.shapes import LARGEST_VALUE, Shape, infer_shapes
 
 # Since this version weights need not be inputs, too. Runtimes take older files with such weights, too; the inference of
 # shapes overlooks their weights.
 _IR_OF_FREE_WEIGHTS = 4
-
-Shape = tuple[int, ...]
 
 
 def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence[int]] | None = None) -> dict[str, int]:
@@ -41,14 +37,13 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
     Raises InputError for a file that is no ONNX graph, or whose shapes cannot be inferred where they are needed.
     """
     try:
-        model = onnx.ModelProto.FromString(without_weights(path, _LARGE_ELEMENTS))
+        model = onnx.ModelProto.FromString(without_weights(path, LARGEST_VALUE))
         _fix_inputs(model.graph, batch, seq_len, fed or {})
         weights = _drop_large_weights(model.graph)
         model.ir_version = max(model.ir_version, _IR_OF_FREE_WEIGHTS)
-        inferred = shape_inference.infer_shapes(model, data_prop=True)
+        inferred, shapes = infer_shapes(model)
     except (OSError, DecodeError, shape_inference.InferenceError) as error:
         raise InputError(f"no shapes can be inferred in {path} ({in_short(error)})") from error
-    shapes = _shapes(inferred.graph)
     flops: dict[str, int] = {}
     for node in inferred.graph.node:
         if node.op_type not in _MACS or node.domain not in ("", "ai.onnx") or weights.issuperset(node.input):
@@ -77,23 +72,13 @@ def _fix_inputs(graph: Any, batch: int, seq_len: int, fed: Mapping[str, Sequence
 def _drop_large_weights(graph: Any) -> frozenset[str]:
     """Turns large initialisers into inputs of the same shape; returns the names of all."""
     names = frozenset(weight.name for weight in graph.initializer)
-    large = [weight for weight in graph.initializer if prod(weight.dims) > _LARGE_ELEMENTS]
+    large = [weight for weight in graph.initializer if prod(weight.dims) > LARGEST_VALUE]
     declared = {value.name for value in graph.input}
     for weight in large:
         if weight.name not in declared:
             graph.input.append(onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims))
         graph.initializer.remove(weight)
     return names
-
-
-def _shapes(graph: Any) -> dict[str, Shape]:
-    """Shapes that are known to the last dimension."""
-    shapes: dict[str, Shape] = {weight.name: tuple(weight.dims) for weight in graph.initializer}
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        sizes = value.type.tensor_type.shape.dim
-        if value.type.tensor_type.HasField("shape") and all(size.HasField("dim_value") for size in sizes):
-            shapes[value.name] = tuple(size.dim_value for size in sizes)
-    return shapes
 
 
 def _macs(node: Any, shapes: Mapping[str, Shape], path: Path) -> int:
