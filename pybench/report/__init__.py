@@ -36,7 +36,7 @@ from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 if TYPE_CHECKING:
     from pybench.projection import Projection
 
-__all__ = ["write_report"]
+__all__ = ["TABLES", "write_report"]
 
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -245,15 +246,27 @@ def test_replay_names_what_differs_and_the_versions_as_the_likely_cause(fetched:
         table: (fetched / table).read_bytes().replace(b"3", b"4", 1),
         sums.DESCRIPTION: json.dumps(description).encode(),
     }
+    done = _replay_forged(fetched, tmp_path, change)
+    assert done.returncode == EXIT_FAILED
+    assert f"1 of {len([*fetched.glob('report/**/*.*')])} files of the report differ" in done.stderr
+    assert f"{table} differs in line" in done.stderr
+    assert "all tables that both reports have are equal" not in done.stderr
+    assert "other versions made the published report, which is the likely cause: matplotlib 3.9.0 there" in done.stderr
+
+
+def test_replay_says_that_the_numbers_are_equal_where_only_the_page_differs(fetched: Path, tmp_path: Path) -> None:
+    page = "report/index.html"
+    done = _replay_forged(fetched, tmp_path, {page: (fetched / page).read_bytes().replace(b"<h2>", b"<h2> ", 1)})
+    assert done.returncode == EXIT_FAILED
+    assert f"{page} differs in line" in done.stderr
+    assert "all tables that both reports have are equal, and so are their numbers" in done.stderr
+
+
+def _replay_forged(fetched: Path, folder: Path, change: Mapping[str, bytes]) -> _Done:
+    """`replay` of a publication in which these files have another content, and the list says so."""
     listed = sums.parse((fetched / sums.SUMS).read_bytes(), "here")
     listed |= {name: sums.hash_bytes(content) for name, content in change.items()}
-    change[sums.SUMS] = sums.render(listed)
-    forged = rewritten_zip(fetched.parent / "small.zip", tmp_path / "forged.zip", change)
-    assert _pybench("fetch", forged, "-o", tmp_path / "forged").returncode == EXIT_OK
-    done = _pybench("replay", tmp_path / "forged")
-    assert done.returncode == EXIT_FAILED
-    assert (
-        f"1 of {len([name for name in listed if name.startswith('report/')])} files of the report differ" in done.stderr
-    )
-    assert f"{table} differs in line" in done.stderr
-    assert "other versions made the published report, which is the likely cause: matplotlib 3.9.0 there" in done.stderr
+    changed = {**change, sums.SUMS: sums.render(listed)}
+    forged = rewritten_zip(fetched.parent / "small.zip", folder / "forged.zip", changed)
+    assert _pybench("fetch", forged, "-o", folder / "forged").returncode == EXIT_OK
+    return _pybench("replay", folder / "forged")

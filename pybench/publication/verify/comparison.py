@@ -23,6 +23,7 @@ class Difference:
 
     name: str
     how: str
+    is_on_both_sides: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def compare(folder: Path, listed: Mapping[str, str], remade: Path) -> Replay:
     prefix = f"{layout.REPORT}/"
     published = {name.removeprefix(prefix) for name in listed if name.startswith(prefix)}
     made = {path.relative_to(remade).as_posix() for path in remade.rglob("*") if path.is_file()}
-    differences = [Difference(f"{prefix}{name}", "was not made again") for name in published - made]
-    differences += [Difference(f"{prefix}{name}", "was not published") for name in made - published]
+    differences = [Difference(f"{prefix}{name}", "was not made again", False) for name in published - made]
+    differences += [Difference(f"{prefix}{name}", "was not published", False) for name in made - published]
     for name in published & made:
         before, after = (folder / prefix / name).read_bytes(), (remade / name).read_bytes()
         if before != after:
