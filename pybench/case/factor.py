@@ -40,6 +40,8 @@ class Factor:
     follows: where a contrast fixes one of these factors, two cases may differ in this one if it is idle in one of them
     answers: it changes what a model answers to the samples that judge it, and not only how fast; a speed is joined with
         the accuracies that agree in it (`pybench.case.pairing.join_key`)
+    sets_work: it says what has to be done, or under which conditions, rather than how: of two cases that differ in it,
+        neither is a better choice (`pybench.analysis.findings.planes`)
     """
 
     name: str
@@ -61,6 +63,7 @@ class Factor:
     fixed_by: str | None = None
     follows: tuple[str, ...] = ()
     answers: bool = False
+    sets_work: bool = False
 
     def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
         """Names of the workloads that it means something for."""
@@ -102,7 +105,8 @@ def quantising_factor(kind: FactorKind, default: Any, meaning: str, rule: Idle, 
 def shaping_factor(name: str, kind: FactorKind, default: Any, meaning: str, **facts: Any) -> Any:
     """A field of `Factors` that the layers of some models follow."""
     idle_outside = outside_its_models(name)
-    return factor(kind, default, meaning, "shaping", answers=True, idle=idle_outside, follows=("model",), **facts)
+    fixed: dict[str, Any] = {"idle": idle_outside, "follows": ("model",), "sets_work": True}
+    return factor(kind, default, meaning, "shaping", answers=True, **fixed, **facts)
 
 
 def board_setting(meaning: str, unit: str) -> Any:

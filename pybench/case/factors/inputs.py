@@ -38,6 +38,7 @@ class InputFactors(SizeFactors):
         idle=idle.FED_ANYHOW,
         follows=("path",),
         answers=False,
+        sets_work=True,
     )
     tokenizer: str = factor(
         "file",
@@ -59,6 +60,7 @@ class InputFactors(SizeFactors):
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
         answers=False,
+        sets_work=True,
     )
     corpus_limit_bytes: int | None = factor(
         "integer",
@@ -70,6 +72,7 @@ class InputFactors(SizeFactors):
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
         answers=False,
+        sets_work=True,
     )
     corpus_field: str = factor(
         "text",
@@ -80,6 +83,7 @@ class InputFactors(SizeFactors):
         idle=idle.SYNTHETIC_IDS,
         follows=("path", "inputs"),
         answers=False,
+        sets_work=True,
     )
     images: str | None = factor(
         "file",
@@ -91,6 +95,7 @@ class InputFactors(SizeFactors):
         idle=idle.NO_IMAGES,
         follows=("precision", "inputs", "workers"),
         answers=True,
+        sets_work=True,
     )
     crop_share: float = factor(
         "number",
@@ -154,4 +159,5 @@ class InputFactors(SizeFactors):
         idle=idle.FED_BY_PATH,
         follows=("path",),
         answers=False,
+        sets_work=True,
     )

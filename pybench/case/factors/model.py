@@ -46,6 +46,7 @@ class ModelFactors:
         form="sizes",
         absent="the file leaves no dimension free but batch and sequence",
         answers=True,
+        sets_work=True,
     )
     fixed_batch: int | None = factor(
         "integer",

@@ -20,7 +20,12 @@ class RunFactors(TrainingFactors):
     """How a run is made."""
 
     transfers: bool = factor(
-        "boolean", False, "whether an iteration includes the copies to and from the device", "serving", answers=False
+        "boolean",
+        False,
+        "whether an iteration includes the copies to and from the device",
+        "serving",
+        answers=False,
+        sets_work=True,
     )
     arrivals: str = factor(
         "choice",
@@ -30,6 +35,7 @@ class RunFactors(TrainingFactors):
         "arriving",
         choices=ARRIVALS,
         answers=False,
+        sets_work=True,
     )
     arrival_rate_per_s: float | None = factor(
         "number",
@@ -40,6 +46,7 @@ class RunFactors(TrainingFactors):
         idle=idle.NO_ARRIVALS,
         follows=("arrivals",),
         answers=False,
+        sets_work=True,
     )
     cache: str = factor(
         "choice",
@@ -51,6 +58,7 @@ class RunFactors(TrainingFactors):
         idle=idle.NO_REPLAYS,
         follows=("runtime", "launch", "transfers"),
         answers=False,
+        sets_work=True,
     )
     transfer_bytes: int = factor("integer", 67108864, "bytes in a copy", "copying", minimum=1, answers=False)
     pinned: bool = factor("boolean", False, "whether the copy is from page-locked memory", "copying", answers=False)

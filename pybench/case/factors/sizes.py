@@ -28,6 +28,7 @@ class SizeFactors(RuntimeFactors):
         maximum=4096,
         absent="the model's own",
         answers=True,
+        sets_work=True,
     )
     block_type: str = shaping_factor(
         "block_type",
@@ -71,6 +72,7 @@ class SizeFactors(RuntimeFactors):
         follows=("model",),
         absent="each head runs in each iteration, and has no deadline",
         answers=False,
+        sets_work=True,
     )
     seq_len: int = factor(
         "integer",
@@ -79,6 +81,7 @@ class SizeFactors(RuntimeFactors):
         "tokens",
         minimum=2,
         answers=False,
+        sets_work=True,
     )
     new_tokens: int = factor(
         "integer",
@@ -87,6 +90,7 @@ class SizeFactors(RuntimeFactors):
         "generating",
         minimum=2,
         answers=False,
+        sets_work=True,
     )
     temperature: float = factor(
         "number",
