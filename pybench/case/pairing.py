@@ -21,6 +21,10 @@ class Pair:
     case: Case
     baseline: Case
 
+    @property
+    def ids(self) -> tuple[str, str]:
+        return self.case.id, self.baseline.id
+
 
 @dataclass(frozen=True, slots=True)
 class SpeedWithAccuracy:

@@ -11,17 +11,19 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from pybench.case import Case
 from pybench.report.font_subsets import cut_once
 from pybench.report.ticks import placed_once
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.figure import Figure
@@ -40,6 +42,9 @@ _LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis
 _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
 _LABEL_CHARACTERS = 60  # of a row, which take half of that width
+MARKED = "data-cases"  # an attribute of an SVG's groups
+ID_CHARACTERS = 12  # of a case's id, as in tables
+_MARK = re.compile(r'id="cases ([0-9a-f ]*)"')
 
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same layout, hence the same bytes, on every machine
@@ -136,7 +141,14 @@ def picture(name: str, title: str, caption: str, figure: Figure) -> Picture:
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     pdf = _as_pdf(figure) if _with_pdf.get() else None
     plt.close(figure)
-    return Picture(name, title, caption, svg.getvalue(), pdf)
+    return Picture(name, title, caption, _MARK.sub(rf'{MARKED}="\1"', svg.getvalue()), pdf)
+
+
+def mark_cases(artists: Iterable[Artist], cases: Iterable[Case]) -> None:
+    """Lets the SVG say which cases are drawn: the page dims the marks of those that it does not show."""
+    ids = " ".join(case.id[:ID_CHARACTERS] for case in cases)
+    for artist in artists:
+        artist.set_gid(f"cases {ids}")  # an id only until `picture` makes it an attribute: several artists share it
 
 
 def _as_pdf(figure: Figure) -> bytes:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.analysis.statistics.estimate import Estimate
-from pybench.report.canvas import WIDTH_INCH, Picture, pick, picture, plain_log_ticks, spans_widely
+from pybench.case import Case
+from pybench.report.canvas import WIDTH_INCH, Picture, mark_cases, pick, picture, plain_log_ticks, spans_widely
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,11 +25,13 @@ class Line:
     name: as the legend has it
     points: (x, value with its interval), ascending in x
     marked: indices of the points that have a ring
+    cases: of its points, where the page may dim it
     """
 
     name: str
     points: Sequence[tuple[float, Estimate]]
     marked: Sequence[int] = ()
+    cases: Sequence[Case] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,13 @@ def draw_line(axes: Axes, position: int, line: Line) -> None:
     colour, marker = pick(position)
     places = [x for x, _ in line.points]
     values = [estimate.value for _, estimate in line.points]
-    axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
+    drawn = axes.plot(places, values, color=colour, linewidth=0.9, alpha=0.7)
     for x, estimate in line.points:
         if estimate.lower is not None and estimate.upper is not None:
-            axes.plot([x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt")
-    axes.plot(
+            drawn += axes.plot(
+                [x, x], [estimate.lower, estimate.upper], color=colour, linewidth=1.6, solid_capstyle="butt"
+            )
+    drawn += axes.plot(
         places,
         values,
         linestyle="none",
@@ -74,7 +79,7 @@ def draw_line(axes: Axes, position: int, line: Line) -> None:
         markeredgewidth=0.6,
     )
     for place in line.marked:
-        axes.plot(
+        drawn += axes.plot(
             [places[place]],
             [values[place]],
             linestyle="none",
@@ -84,6 +89,8 @@ def draw_line(axes: Axes, position: int, line: Line) -> None:
             markerfacecolor="none",
             markeredgewidth=1.1,
         )
+    if line.cases:
+        mark_cases(drawn, line.cases)
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:

@@ -108,11 +108,21 @@ def is_protocol(name: str) -> bool:
     return name in FACTORS and FACTORS[name].protocol
 
 
+def factor_title(name: str) -> str:
+    """`Batch tokens`: a factor as the head of a column."""
+    return name.replace("_", " ").capitalize()
+
+
+def value_text(value: object) -> str:
+    """`8`, `yes`, `default`: the value of a factor below its title."""
+    return {True: "yes", False: "no", None: "default"}[value] if isinstance(value, bool | None) else str(value)
+
+
 def factor_text(name: str, value: object) -> str:
     """`fp32`, `batch 8`: values of closed lists and models speak for themselves."""
-    shown = {True: "yes", False: "no", None: "default"}.get(value, value) if isinstance(value, bool | None) else value
+    shown = value_text(value)
     speaks = name == "model" or (name in FACTORS and FACTORS[name].kind == "choice")
-    return str(shown) if speaks else f"{name.replace('_', ' ')} {shown}"
+    return shown if speaks else f"{name.replace('_', ' ')} {shown}"
 
 
 def case_text(case: Case, names: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from pybench.dataset import Dataset
 from pybench.dataset.software import PROCESSOR
 from pybench.report.canvas import Picture, inline
 from pybench.report.numbers import DASH, format_duration
+from pybench.report.page_cases import PageCases
 from pybench.report.sections.elements import BuiltSection, Element, Material
 from pybench.report.tables import Table, letters_of
 
@@ -36,7 +37,8 @@ class Page:
 
     def __init__(self, material: Material, sections: Sequence[BuiltSection]) -> None:
         self._material, self._sections = material, sections
-        self._environment = _environment()
+        self._cases = PageCases([case.case for case in material.analysis.cases])
+        self._environment = _environment(self._cases)
         self._macros = self._environment.from_string(_template("elements.html.j2")).module
         self._made: dict[int, Markup] = {}
         """By the identity of the element: equal ones are rare, and comparing tables takes long."""
@@ -50,7 +52,7 @@ class Page:
         """The whole of it."""
         from markupsafe import Markup
 
-        script = _template("sort.js")
+        script = _template("page.js")
         return self._environment.from_string(_template("page.html.j2")).render(
             name=self._material.dataset.plan.name,
             version=__version__,
@@ -60,6 +62,7 @@ class Page:
                 for one in self._sections
             ],
             render=lambda element: self._made.get(id(element)) or self._make(element),
+            page_cases=self._cases.as_json,
             stylesheet=Markup(_template("style.css")),
             script=Markup(script),
             script_hash=_policy_hash(script),
@@ -70,7 +73,7 @@ class Page:
         return shown
 
 
-def _environment() -> Environment:
+def _environment(cases: PageCases) -> Environment:
     import jinja2
     from markupsafe import Markup
 
@@ -79,9 +82,11 @@ def _environment() -> Environment:
     )
 
     def svg_of(picture: Picture) -> Markup:
-        return Markup(inline(picture))
+        return Markup(cases.numbered(inline(picture)))
 
-    environment.globals.update(dash=DASH, svg_of=svg_of, letters_of=letters_of, is_stacked=_is_stacked, zip=zip)
+    environment.globals.update(
+        dash=DASH, svg_of=svg_of, cases=cases, letters_of=letters_of, is_stacked=_is_stacked, zip=zip
+    )
     return environment
 
 

@@ -50,6 +50,7 @@ class Cell:
     href: address of a link
     tone: a verdict or an outcome, which colours it
     csv: the values that the columns of a CSV get, with full precision
+    cases: ids of cases that the row is of, where these are not the ids in `csv`
     """
 
     text: str
@@ -59,6 +60,7 @@ class Cell:
     href: str | None = None
     tone: str | None = None
     csv: tuple[str, ...] = ()
+    cases: tuple[str, ...] | None = None
 
     @property
     def full_text(self) -> str:
@@ -114,9 +116,16 @@ class Table:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def text_cell(text: object, *, tone: str | None = None, note: str | None = None, href: str | None = None) -> Cell:
+def text_cell(
+    text: object,
+    *,
+    tone: str | None = None,
+    note: str | None = None,
+    href: str | None = None,
+    cases: tuple[str, ...] | None = None,
+) -> Cell:
     shown = DASH if text is None or text == "" else str(text)
-    return Cell(shown, tone=tone, note=note, href=href, csv=("" if text is None else str(text),))
+    return Cell(shown, tone=tone, note=note, href=href, csv=("" if text is None else str(text),), cases=cases)
 
 
 def number_cell(

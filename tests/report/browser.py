@@ -29,6 +29,8 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 TIMEOUT_S = 90.0
+# Keys with their virtual key codes.
+ENTER, ESCAPE, ARROW_RIGHT, ARROW_DOWN = ("Enter", 13), ("Escape", 27), ("ArrowRight", 39), ("ArrowDown", 40)
 
 # Puts the two ends where Chromium looks for them, in a process of its own: between fork and exec it is unsafe with
 # threads. Copies first, because either end may already be 3 or 4.
@@ -76,21 +78,37 @@ class Browser:
         self._process.terminate()
         self._process.wait(120)
 
-    def open(self, page: Path) -> None:
-        """Loads a file and waits until it and its scripts are done."""
+    def open(self, page: Path, *, scripts: bool = True) -> None:
+        """Loads a file and waits until it and its scripts are done. `scripts`: whether those of the page may run."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
+        self._call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._call("Page.navigate", url=page.resolve().as_uri())
         self._wait_for("Page.loadEventFired")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """The value of a JavaScript expression in the page, or what its promise is kept with."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise ValueError(answer["exceptionDetails"])
         return answer["result"].get("value")
+
+    def press(self, key: str, code: int) -> None:
+        """A key on the keyboard. `code`: its Windows virtual key code."""
+        text = {"Enter": "\r"}.get(key)
+        down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+        for event in (down, {"type": "keyUp"}):
+            self._call("Input.dispatchKeyEvent", **event, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def point_at(self, x: float, y: float) -> None:
+        """Moves the mouse to a place of the window, in CSS pixels."""
+        self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def prefer(self, scheme: str) -> None:
+        """`scheme`: dark or light."""
+        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def complaints(self) -> list[str]:
         """Console errors and warnings, exceptions, and what the browser logged."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pybench.analysis.findings.caches import CacheEffect
+from pybench.case.factors.running import COLD
+from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import METRICS
 from pybench.report.labels import pair_texts, varying_factors
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
@@ -68,12 +70,16 @@ def caches_table(found: Sequence[CacheEffect]) -> Table:
     rows = tuple(
         (
             *head_cells(one.pair, one.contrast, context),
-            Cell(METRICS[one.metric].label, csv=(one.metric,)),
+            Cell(METRICS[one.metric].label, csv=(one.metric,), cases=_cold_ids(one.pair)),
             *(estimate_cell(each) for each in (one.warm, one.cold, one.by_cache)),
         )
         for one in found
     )
     return Table("caches", "Comparisons with warm and with cold caches", columns, rows, NOTES)
+
+
+def _cold_ids(pair: Pair) -> tuple[str, ...]:
+    return tuple(case.with_factors(cache=COLD).id for case in (pair.case, pair.baseline))
 
 
 SECTION = Section("caches", "Warm and cold caches", build)

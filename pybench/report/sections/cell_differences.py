@@ -58,7 +58,7 @@ def differences_table(found: Sequence[CellsDifference]) -> Table:
 def _row(found: CellsDifference, text: str) -> tuple[Cell, ...]:
     count = len(found.differences)
     return (
-        text_cell(text),
+        text_cell(text, cases=tuple(one for pair in found.pairs for one in pair.ids)),
         Cell(found.metric.label, csv=(found.metric.name,)),
         Cell(_units_text(found), number=float(count), csv=(found.unit, str(count))),
         estimate_cell(found.estimate),

@@ -61,6 +61,7 @@ def _row(effect: CellsEffect) -> tuple[Cell, ...]:
             _cells_text(effect),
             note=_left_out_text([pair.case for pair in effect.left_out]),
             csv=(ids, str(len(effect.pairs))),
+            cases=tuple(one for pair in effect.pairs for one in pair.ids),
         ),
         Cell(effect.metric.label, csv=(effect.metric.name,)),
         estimate_cell(effect.mean, why_none=effect.why_none),

@@ -63,7 +63,7 @@ def crossings_table(curves: Sequence[Curve]) -> Table:
         (
             Cell(_title(curve), csv=(curve.metric.name, curve.workload)),
             text_cell(curve.factor),
-            *(text_cell(_name(line, told)) for line in (crossing.first, crossing.second)),
+            *(text_cell(_name(line, told), cases=_ids(line)) for line in (crossing.first, crossing.second)),
             _place_cell(crossing),
             text_cell("yes" if crossing.is_shown else "not shown"),
             _blocks_cell(crossing),
@@ -98,6 +98,10 @@ def curves_table(curves: Sequence[Curve]) -> Table:
         for point in line.points
     ]
     return Table("curves", "Points of all curves", columns, tuple(rows))
+
+
+def _ids(line: CurveLine) -> tuple[str, ...]:
+    return tuple(point.case.id for point in line.points)
 
 
 def _blocks_cell(crossing: Crossing) -> Cell:
@@ -178,7 +182,7 @@ def _draw(number: int, curve: Curve) -> Picture:
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, 3.1))
     for position, line in enumerate(curve.lines):
         points = [(point.at, point.estimate.scaled(1 / unit.scale)) for point in line.points]
-        draw_line(axes, position, Line(_name(line, told), points))
+        draw_line(axes, position, Line(_name(line, told), points, cases=[point.case for point in line.points]))
     if curve.contrast is not None:
         axes.axhline(1, color=GREY, linewidth=0.8)
     for crossing in curve.crossings:

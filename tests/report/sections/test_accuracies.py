@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pybench.analysis import Analysis, analyse
+from pybench.analysis.findings.planes import find_planes
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.report.sections.findings.accuracies import accuracy_tables
 from pybench.report.sections.findings.contrast_tables import judged_tables
-from pybench.report.sections.findings.plane import draw_plane
+from pybench.report.sections.findings.plane import draw_planes
 from tests.support.campaigns import CampaignBuilder
 
 DICE = {"fp32": (80.0, 84.0, 82.0, 90.0), "int8": (79.0, 83.5, 82.0, 88.5)}
@@ -69,7 +70,7 @@ def test_accuracies_that_differ_are_shown_as_several(tmp_path: Path) -> None:
     assert [row[1].text for row in table.rows] == ["2 accuracies: 97.0 to 98.0"] * 2
     assert [row[1].note for row in table.rows] == ["the accuracy cases differ in batch"] * 2
     assert table.rows[0][1].csv == ("", "97.0", "98.0", "2", "several")
-    (draw,) = draw_plane(analysis)
+    (draw,) = draw_planes(find_planes(analysis.cases))
     assert "A case has a point for each accuracy" in draw().caption
 
 
@@ -83,7 +84,7 @@ def judged(folder: Path, *factors: dict[str, Any], batches: tuple[int, ...]) -> 
     builder = CampaignBuilder(folder / "c", [*speeds, *made], repetitions=2)
     for block in (1, 2):
         for case in speeds:
-            builder.run(case, block, {"latency_mean_ms": 10.0 + block, "model_bytes": 1.2e6})
+            builder.run(case, block, {"latency_mean_ms": 10.0 * case.batch + block, "model_bytes": 1.2e6})
         for position, case in enumerate(made):
             builder.run(case, block, {"top1_percent": 98.0 - position})
     return analyse(load(builder.path))

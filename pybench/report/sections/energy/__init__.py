@@ -21,9 +21,12 @@ _ALL_DRAWN = 24  # cases; with more of them only the traces on the page are draw
 
 @dataclass(frozen=True)
 class Traces(Element):
-    """The table of all cases, then power and budget of one case after another; of many cases only links to files."""
+    """The table of all cases, then power and budget of one case after another; of many cases only links to files.
+
+    ids: of the cases, as `budgets`"""
 
     overview: Table
+    ids: Sequence[str]
     budgets: Sequence[Table]
     powers: Sequence[Drawing]
 
@@ -36,14 +39,15 @@ class Traces(Element):
         return (self.overview, *self.budgets)
 
     @property
-    def runs(self) -> list[tuple[Picture, Table]]:
-        return list(zip(self.pictures[:_RUNS_SHOWN], self.budgets[:_RUNS_SHOWN], strict=True))
+    def runs(self) -> list[tuple[str, Picture, Table]]:
+        shown = (one[:_RUNS_SHOWN] for one in (self.ids, self.pictures, self.budgets))
+        return list(zip(*shown, strict=True))
 
     @property
-    def rest(self) -> list[tuple[Table, Picture | None]]:
+    def rest(self) -> list[tuple[str, Table, Picture | None]]:
         """Budgets that the page does not show, with their traces as far as these are drawn."""
         shown = [*self.pictures, *[None] * (len(self.budgets) - len(self.pictures))]
-        return list(zip(self.budgets, shown, strict=True))[_RUNS_SHOWN:]
+        return list(zip(self.ids, self.budgets, shown, strict=True))[_RUNS_SHOWN:]
 
 
 def build(material: Material) -> list[Element]:
@@ -55,7 +59,7 @@ def build(material: Material) -> list[Element]:
     overview = overview_table(findings, names, material.run_link)
     return [
         Paragraph(_LEAD + which, "lead"),
-        Traces(overview, _budgets(findings, names), material.powers),
+        Traces(overview, [finding.case.id for finding in findings], _budgets(findings, names), material.powers),
     ]
 
 

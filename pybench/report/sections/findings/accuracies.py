@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pybench.analysis import Analysis
 from pybench.analysis.findings.cases import CaseFinding
+from pybench.analysis.findings.planes import LATENCY, JoinedSpeed, speeds_with_accuracies
 from pybench.report.labels import case_text, metric_title, varying_factors
 from pybench.report.numbers import DisplayUnit, display_unit
-from pybench.report.sections.findings.plane import LATENCY, JoinedSpeed, speeds_with_accuracies
 from pybench.report.sentences import list_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, several_cell, text_cell
 
@@ -21,7 +21,7 @@ def accuracy_tables(analysis: Analysis) -> list[Table]:
 
     A row joins a case of infer with the accuracies of the same answers.
     """
-    joined = speeds_with_accuracies(analysis)
+    joined = speeds_with_accuracies(analysis.cases)
     names = dict.fromkeys(one.headline for one in joined)
     return [_table(name, [one for one in joined if one.headline == name]) for name in names]
 
@@ -39,7 +39,7 @@ def _table(name: str, joined: list[JoinedSpeed]) -> Table:
     )
     rows = tuple(
         (
-            text_cell(case_text(one.speed.case, shown)),
+            text_cell(case_text(one.speed.case, shown), cases=one.ids),
             _accuracy_cell(one.accuracies, name, DisplayUnit(1.0, metric.unit)),
             _cell(one.speed, SIZE, size),
             _cell(one.speed, LATENCY, latency),

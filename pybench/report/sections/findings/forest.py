@@ -17,6 +17,7 @@ from pybench.analysis.findings.verdicts import CaseVerdict, Verdict
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import catalogue_of
 from pybench.case.contrasts import Criterion
+from pybench.case.pairing import Pair
 from pybench.report.canvas import (
     BLUE,
     GREY,
@@ -26,6 +27,7 @@ from pybench.report.canvas import (
     Picture,
     label_rows,
     log_scale,
+    mark_cases,
     picture,
     plain_log_ticks,
 )
@@ -52,6 +54,7 @@ class _Mark:
     estimate: Estimate | None
     verdict: Verdict | None
     why_none: str | None
+    pair: Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
             if verdict.subject.case.headline != name or found is None:
                 marks.append(None)
             else:
-                marks.append(_Mark(None if found.effect is None else found.effect.estimate, None, found.why_none))
+                estimate = None if found.effect is None else found.effect.estimate
+                marks.append(_Mark(estimate, None, found.why_none, verdict.subject))
         metric = metrics[name]
         ratio = metric.scale == "ratio"
         panels.append(
@@ -109,7 +113,8 @@ def _criterion_panel(criterion: Criterion, verdicts: Sequence[CaseVerdict]) -> _
     marks: list[_Mark | None] = []
     for verdict in verdicts:
         found = [one for one in verdict.judgements if one.criterion == criterion]
-        marks.append(_Mark(found[0].estimate, found[0].verdict, found[0].why) if found else None)
+        pair = verdict.subject
+        marks.append(_Mark(found[0].estimate, found[0].verdict, found[0].why, pair) if found else None)
     return _ForestPanel(criterion_label(criterion), criterion.kind == "ratio", criterion, tuple(marks))
 
 
@@ -190,9 +195,9 @@ def _draw_many(axes: Axes, marks: Mapping[int, _Mark | None]) -> None:
 def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:
     """A point with its interval, or the words where there is neither (placed by the panel's width, whatever its
     limits)."""
-    estimate = mark.estimate
+    estimate, cases = mark.estimate, (mark.pair.case, mark.pair.baseline)
     if estimate is None:
-        axes.text(
+        words = axes.text(
             0.5,
             row,
             "no value",
@@ -203,13 +208,16 @@ def _draw_mark(axes: Axes, row: int, mark: _Mark) -> None:
             color=GREY,
             style="italic",
         )
+        mark_cases([words], cases)
         return
     colour, shape = _LOOKS[mark.verdict]
     if estimate.lower is not None and estimate.upper is not None:
-        axes.plot([estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.8, solid_capstyle="butt")
-    axes.plot(
+        ends = [estimate.lower, estimate.upper]
+        mark_cases(axes.plot(ends, [row, row], color=colour, linewidth=1.8, solid_capstyle="butt"), cases)
+    point = axes.plot(
         [estimate.value], [row], shape, color=colour, markersize=5.5, markeredgecolor="white", markeredgewidth=0.6
     )
+    mark_cases(point, cases)
 
 
 def _draw_threshold(axes: Axes, criterion: Criterion) -> None:

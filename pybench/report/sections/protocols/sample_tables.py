@@ -61,11 +61,18 @@ def _scenarios(finding: ProtocolFinding) -> Iterator[tuple[str, ProtocolSetting,
     return ((place, setting, scenario) for place, setting in places for scenario in setting.scenarios)
 
 
-def _head(place: str, setting: ProtocolSetting, scenario: Scenario, label: str | None = None) -> tuple[Cell, ...]:
+def _head(
+    place: str, setting: ProtocolSetting, scenario: Scenario, label: str | None = None, cases: tuple[str, ...] = ()
+) -> tuple[Cell, ...]:
+    """`cases`: ids of those that the row is of, besides those of its other cells."""
     return (
-        Cell(place, csv=(setting.cases[0].id,)),
+        Cell(place, csv=(setting.cases[0].id,), cases=cases),
         Cell(label or scenario.metric.label, csv=(scenario.metric.name,)),
     )
+
+
+def _ids(setting: ProtocolSetting) -> tuple[str, ...]:
+    return tuple(case.id for case in setting.cases)
 
 
 _HEAD = (Column("Setting", ("baseline_id",)), Column("Metric", ("metric",)))
@@ -191,7 +198,7 @@ def _variance_table(finding: ProtocolFinding) -> Table:
         Column("ANOVA", ("anova",)),
     )
     rows = tuple(
-        (*_head(place, setting, scenario), *_variance_cells(scenario))
+        (*_head(place, setting, scenario, cases=_ids(setting)), *_variance_cells(scenario))
         for place, setting, scenario in _scenarios(finding)
     )
     notes = (

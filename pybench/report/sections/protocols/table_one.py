@@ -161,7 +161,7 @@ def _short_row(label: str, line: Line, batches: Sequence[int]) -> tuple[Cell, ..
     )
     delta = {batch: row.top1_delta_pp for batch, row in by_batch.items()}
     return (
-        text_cell(label),
+        text_cell(label, cases=tuple(row.case.id for row in line)),
         _range_cell(top1, 2, 1.0, ends=False),
         _listed_cell({b: by_batch[b].speedup if b in by_batch else _NOT_PLANNED for b in batches}, 2),
         _range_cell({b: row.energy_reduction_percent for b, row in by_batch.items()}, 1, 1.0, ends=True),

@@ -25,7 +25,11 @@ def builds_table(analysis: Analysis) -> Table:
     )
     rows = tuple(
         (
-            Cell(case_text(finding.cases[0], names) or "all", csv=(finding.cases[0].id,)),
+            Cell(
+                case_text(finding.cases[0], names) or "all",
+                csv=(finding.cases[0].id,),
+                cases=tuple(case.id for case in finding.cases),
+            ),
             Cell(finding.metric.label, csv=(finding.metric.name,)),
             number_cell(len(finding.cases)),
             _blocks_cell(finding),

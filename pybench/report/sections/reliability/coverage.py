@@ -23,7 +23,7 @@ def coverage_table(coverage: Coverage) -> Table:
         covered = number_cell(entry.covered, text=share, tone="good" if entry.covered == entry.planned else "bad")
         counts = [number_cell(entry.states.get(state, 0)) for state in occurring]
         reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
-        rows.append((text_cell(entry.case.title()), covered, *counts, text_cell(reasons)))
+        rows.append((text_cell(entry.case.title(), cases=(entry.case.id,)), covered, *counts, text_cell(reasons)))
     covering = ", ".join(sorted(COVERING))
     notes = [f"{coverage.covered_text} (outcome {covering})."]
     if coverage.orphans:

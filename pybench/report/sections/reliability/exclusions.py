@@ -60,14 +60,15 @@ def exclusions_table(analysis: Analysis) -> Table:
     rows = []
     for (metric, what, _), members in found.items():
         values = sum(runs for _, _, runs in members)
-        titles = list(dict.fromkeys(case.title() for case, _, _ in members))
+        titles = {case.id: case.title() for case, _, _ in members}
+        first = next(iter(titles.values()))
         rows.append(
             (
                 Cell(metric.label, csv=(metric.name,)),
                 text_cell(what, tone="bad" if what == "invalid" else "neutral"),
                 text_cell(group_text([reason for _, reason, _ in members])),
                 number_cell(values),
-                text_cell(titles[0] if len(titles) == 1 else f"{len(titles)} cases, such as {titles[0]}"),
+                text_cell(first if len(titles) == 1 else f"{len(titles)} cases, such as {first}", cases=tuple(titles)),
             )
         )
     columns = (

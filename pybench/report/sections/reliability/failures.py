@@ -14,7 +14,11 @@ def failures_table(analysis: Analysis, run_link: str) -> Table:
         for (outcome, reason), runs in case.failures.items():
             rows.append(
                 (
-                    text_cell(case.case.title(), href=f"{run_link}/{case.case.id}/" if case.folders else None),
+                    text_cell(
+                        case.case.title(),
+                        href=f"{run_link}/{case.case.id}/" if case.folders else None,
+                        cases=(case.case.id,),
+                    ),
                     text_cell(outcome),
                     text_cell(reason),
                     number_cell(runs),

@@ -23,6 +23,7 @@ _ROWS_ON_PAGE = 2000  # of the metrics of all cases: 0.7 MB
 class RunsOfCase:
     """Links to the folder of a case and to those of its runs, by block."""
 
+    id: str
     title: str
     href: str
     runs: Sequence[tuple[int, str]]
@@ -84,6 +85,7 @@ def build(material: Material) -> list[Element]:
 def _runs(analysis: Analysis, run_link: str) -> list[RunsOfCase]:
     return [
         RunsOfCase(
+            case.case.id,
             case.case.title(),
             f"{run_link}/{case.case.id}/",
             [(block, f"{run_link}/{folder.split('/', 1)[1]}/") for block, folder in sorted(case.folders.items())],

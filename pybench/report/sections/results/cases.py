@@ -18,10 +18,11 @@ from pybench.dataset import Dataset
 from pybench.report.labels import (
     case_text,
     constant_factors,
-    factor_text,
+    factor_title,
     left_out_notes,
     metric_title,
     shared_notes,
+    value_text,
     varying_factors,
 )
 from pybench.report.numbers import DASH, DisplayUnit, display_unit, format_plain
@@ -72,7 +73,7 @@ def _cases_table(name: str, title: str, metrics: Sequence[str], cases: Sequence[
     shown = [name for name in metrics if any(_has_number(case, name) for case in cases)]
     absolute = {name for name in shown if any(_is_absolute(case, name) for case in cases)}
     units = {name: _unit_of(name, cases) for name in shown}
-    columns = [Column(_factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
+    columns = [Column(factor_title(name), (name,), numeric=_is_numeric(name, plain)) for name in factors]
     for metric in shown:
         fields = absolute_fields(metric) if metric in absolute else estimate_fields(metric)
         columns.append(Column(metric_title(rows_by_name[metric], units[metric]), fields, numeric=True))
@@ -181,10 +182,7 @@ def _factor_cell(name: str, case: Case) -> Cell:
         return Cell(fixed or DASH, csv=(fixed or "",))
     value = case.value(name)
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    shown = factor_text(name, value) if value is None or isinstance(value, bool) else str(value)
-    return Cell(
-        shown.removeprefix(name.replace("_", " ")).strip(), number=number, csv=("" if value is None else str(value),)
-    )
+    return Cell(value_text(value), number=number, csv=("" if value is None else str(value),))
 
 
 def _count_cell(case: CaseFinding, shown: Sequence[str]) -> Cell:
@@ -233,10 +231,6 @@ def _unit_of(name: str, cases: Sequence[CaseFinding]) -> DisplayUnit:
     values = [finding.estimate.value for finding in found if finding.estimate is not None]
     values += [finding.bounds[1] for finding in found if finding.bounds is not None]
     return display_unit(found[0].metric.unit, values)
-
-
-def _factor_title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
 
 
 def _is_numeric(name: str, cases: Sequence[Case]) -> bool:

@@ -18,6 +18,7 @@ from pybench.report.canvas import (
     Drawing,
     Picture,
     label_rows,
+    mark_cases,
     pick,
     picture,
     plain_log_ticks,
@@ -29,6 +30,7 @@ from pybench.report.rows import HEIGHT_INCH, NAMED_ROWS, draw_bars, draw_estimat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 def draw_headlines(analysis: Analysis) -> list[Drawing]:
@@ -59,8 +61,8 @@ def _draw_cases(workload: Workload, name: str, cases: Mapping[int, tuple[Case, M
     height = 0.75 + 0.27 * len(cases) if is_named else HEIGHT_INCH
     figure, axes = plt.subplots(figsize=(WIDTH_INCH, height))
     if is_named:
-        for row, finding in enumerate(findings.values()):
-            _draw_points(axes, row, finding, unit)
+        for row, (case, finding) in enumerate(cases.values()):
+            mark_cases(_draw_points(axes, row, finding, unit), [case])
         factors = naming_factors(drawn)
         label_rows(axes, [case_text(case, factors) or workload.name for case in drawn])
     else:
@@ -91,21 +93,26 @@ def _draw_many(axes: Axes, findings: Mapping[int, MetricFinding], unit: DisplayU
     draw_estimates(axes, estimates, *pick(0))
 
 
-def _draw_points(axes: Axes, row: int, finding: MetricFinding, unit: DisplayUnit) -> None:
+def _draw_points(axes: Axes, row: int, finding: MetricFinding, unit: DisplayUnit) -> list[Line2D]:
     points = [value / unit.scale for value in finding.points.values()]
     # Repetitions are spread over the row in the order of their blocks: drift shows as a slope, and nothing is random.
     spread = [
         row - 0.24 + 0.48 * index / max(len(points) - 1, 1) if len(points) > 1 else row for index in range(len(points))
     ]
-    axes.plot(points, spread, linestyle="none", marker="o", markersize=2.6, markeredgewidth=0, color=GREY, alpha=0.75)
+    drawn = axes.plot(
+        points, spread, linestyle="none", marker="o", markersize=2.6, markeredgewidth=0, color=GREY, alpha=0.75
+    )
     if finding.estimate is not None:
-        _draw_interval(axes, finding.estimate.scaled(1 / unit.scale), row, *pick(0))
+        drawn += _draw_interval(axes, finding.estimate.scaled(1 / unit.scale), row, *pick(0))
+    return drawn
 
 
-def _draw_interval(axes: Axes, estimate: Estimate, row: float, colour: str, marker: str) -> None:
+def _draw_interval(axes: Axes, estimate: Estimate, row: float, colour: str, marker: str) -> list[Line2D]:
+    drawn = []
     if estimate.lower is not None and estimate.upper is not None:
-        axes.plot([estimate.lower, estimate.upper], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-    axes.plot(
+        ends = [estimate.lower, estimate.upper]
+        drawn += axes.plot(ends, [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+    return drawn + axes.plot(
         [estimate.value],
         [row],
         marker=marker,
