@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from pybench.case import Case
 from pybench.errors import InputError
@@ -92,23 +92,6 @@ def test_a_product_of_two_weights_is_folded_and_not_counted(tmp_path: Path) -> N
     used = helper.make_node("MatMul", ["x", "u"], ["y"], "used")
     path = write(tmp_path / "folded.onnx", [folded, used], {"x": ["batch", 4]}, w=[4, 5], v=[5, 6])
     assert count_flops(path, batch=2, seq_len=1) == {"used": 2 * 2 * 6 * 4}
-
-
-def test_shapes_that_are_computed_with_a_quotient_are_known(tmp_path: Path) -> None:
-    """As a channel shuffle does: ONNX's own inference does not follow values through `Div`."""
-    nodes = [
-        helper.make_node("Shape", ["x"], ["shape"]),
-        helper.make_node("Constant", [], ["last"], value=numpy_helper.from_array(np.array([1], np.int64))),
-        helper.make_node("Gather", ["shape", "last"], ["channels"]),
-        helper.make_node("Constant", [], ["groups"], value=numpy_helper.from_array(np.array([2], np.int64))),
-        helper.make_node("Div", ["channels", "groups"], ["of_a_group"]),
-        helper.make_node("Constant", [], ["rest"], value=numpy_helper.from_array(np.array([-1], np.int64))),
-        helper.make_node("Concat", ["rest", "of_a_group"], ["wanted"], axis=0),
-        helper.make_node("Reshape", ["x", "wanted"], ["shuffled"]),
-        helper.make_node("MatMul", ["shuffled", "w"], ["y"], "used"),
-    ]
-    path = write(tmp_path / "shuffle.onnx", nodes, {"x": ["batch", 8]}, w=[4, 5])
-    assert count_flops(path, batch=3, seq_len=1) == {"used": 2 * (3 * 2) * 5 * 4}
 
 
 def test_shapes_that_nothing_tells_are_refused_by_name(tmp_path: Path) -> None:

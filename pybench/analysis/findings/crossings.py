@@ -125,8 +125,8 @@ def find_crossings(
 ) -> tuple[Crossing, ...]:
     """Every place where two lines over a factor change sides between two values that both have, or at one.
 
-    Only lines that differ in one factor, or in factors that one comparison names (one of `compared`): where a small
-    model in FP32 meets a large one in FP16 is no question of the plan.
+    Only lines that differ in one factor, or in what one comparison names (one of `compared`). Where a small model in
+    FP32 meets a large one in FP16 is no question of the plan.
     """
     return tuple(
         crossing
