@@ -16,6 +16,7 @@ from pybench.catalogue.preprocessing import Preprocessing
 from pybench.errors import InputError
 from pybench.measurement.doubts import images_identity
 from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
+from pybench.measurement.labelled import open_labelled
 from pybench.models.images import has_splits, open_images
 from pybench.models.samples import Samples, open_samples
 from pybench.runtimes.session import TensorSpec
@@ -47,7 +48,8 @@ class CalibrationSamples(Sequence[Arrays]):
     ) -> None:
         self._past = tuple(spec for spec in specs if spec.name.startswith(_PAST))
         self.specs = specs = tuple(spec for spec in specs if spec not in self._past)
-        self._identity = images_identity(parameters["images"], parameters.get("images_sha256"))
+        named = "data" if parameters.get("data") is not None else "images"
+        self._identity = images_identity(parameters[named], parameters.get(f"{named}_sha256"))
         self._model: str = parameters["model"]
         self._models = models
         self._ranges = fed_ranges(files, metadata)
@@ -57,9 +59,9 @@ class CalibrationSamples(Sequence[Arrays]):
         self._data = _calibration_data(specs, parameters, files, models)
         self.source, self.held_out = "random", True
         if self._data is not None:
-            built_in = parameters["images"] in DATA_SETS
-            self.source = parameters["images"] if built_in else files["images"].name
-            self.held_out = built_in or has_splits(files["images"])
+            built_in = parameters[named] in DATA_SETS
+            self.source = parameters[named] if built_in else files[named].name
+            self.held_out = built_in or bool(self._data.inputs) or has_splits(files[named])
             wanted = len(self._data)
         self.total = wanted - wanted % fixed if fixed else wanted
         if self.total == 0:
@@ -108,8 +110,8 @@ class CalibrationSamples(Sequence[Arrays]):
         nothing = self._nothing_seen(last - first)
         if self._data is None:
             return self._random(index, last - first) | nothing
-        inputs = self._data.load(np.arange(first, last))
-        return {self.specs[0].name: inputs.astype(self.specs[0].dtype)} | nothing
+        inputs = self._data.fed(self.specs[0].name, np.arange(first, last))
+        return {spec.name: inputs[spec.name].astype(spec.dtype) for spec in self.specs} | nothing
 
     def _random(self, index: int, batch: int) -> Arrays:
         sizes = [spec.shape[1] for spec in self.specs if len(spec.shape) == 2]
@@ -129,6 +131,8 @@ def _calibration_data(
     models: Mapping[str, Model],
 ) -> Samples | None:
     """Samples of the training split, at most as many as asked for, evenly spaced; None when the model has no data."""
+    if parameters.get("data") is not None:
+        return open_labelled(files["data"], "train", specs).limited(parameters["calibration_images"])
     name = parameters["images"]
     data_set, row = DATA_SETS.get(name or ""), models.get(parameters["model"])
     if data_set is not None and data_set.open is not None and row is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.case import Case
-from pybench.case.data import data_of, preprocessing_of, trained_here, usual_data_of
+from pybench.case.data import content_of, data_of, preprocessing_of, trained_here, usual_data_of
 from pybench.case.factors import FACTORS
 from pybench.case.quantising import quantiser_of, scheme_of
 from pybench.catalogue.data_sets import SYNTHETIC
@@ -32,6 +32,7 @@ from pybench.catalogue.zoo import library_of
 # convolutions over three dimensions whose output is not quantised. In 12: files in lower precision say how much their
 # inputs change the outputs.
 RECIPE_VERSION = 12
+_SAMPLES = ("images", "data")  # factors that name what ranges are found on
 _UNUSUAL = ("range", "granularity", "placement")  # named where they are not the usual
 
 
@@ -172,13 +173,11 @@ def _engine_of(case: Case, platform: str | None, part: str | None = None) -> Rec
         ("seq_len", _tokens(case)),
         *((name, getattr(case, name)) for name in BUILD_FACTORS),
         ("platform", platform),
-        ("images", data_of(case) if is_calibrated else usual_data_of(case)),
-        ("images_sha256", dict(case.sources).get("images") if is_calibrated else None),
-        *(_preprocessed(case) if is_calibrated else ()),
+        *(_sampled(case) if is_calibrated else (("images", usual_data_of(case)), ("images_sha256", None))),
     )
     needs = {"onnx": onnx, "origin": origin if origin != onnx else None}
     made = tuple((role, recipe) for role, recipe in needs.items() if recipe is not None)
-    own = _own(case, "model", *(["images"] if is_calibrated else []))
+    own = _own(case, "model", *(_SAMPLES if is_calibrated else ()))
     return Recipe("engine", parameters, made, own)
 
 
@@ -233,11 +232,9 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
         *_part_of(exported),
         ("calibration", case.calibration),
         ("calibration_images", case.calibration_images),
-        ("images", data_of(case)),
-        ("images_sha256", dict(case.sources).get("images")),
-        *_preprocessed(case),
+        *_sampled(case),
     )
-    own = _own(case, "model", "images")
+    own = _own(case, "model", *_SAMPLES)
     needs = _on(exported)
     if quantiser.from_ranges:
         needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
@@ -246,9 +243,12 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
     return Recipe("onnx-quantised", parameters, needs, own)
 
 
-def _preprocessed(case: Case) -> tuple[tuple[str, Any], ...]:
-    """How its pictures are read, where that is not the usual way."""
-    return tuple(preprocessing_of(case).unusual().items())
+def _sampled(case: Case) -> tuple[tuple[str, Any], ...]:
+    """What ranges are found on, and how pictures are read where that is not the usual way."""
+    if case.data is not None:
+        return (("images", None), ("data", case.data), ("data_sha256", content_of(case)))
+    named = (("images", data_of(case)), ("images_sha256", content_of(case)))
+    return (*named, *preprocessing_of(case).unusual().items())
 
 
 def _trained_on(case: Case, exported: Recipe | None) -> Recipe:

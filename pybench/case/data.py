@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a case: images that it names, or what its weights are trained and judged on; and the task that follows.
+"""The data of a case: arrays or images that it names, or what its weights are trained and judged on; and the task.
 
-Images are named by a path or by a built-in name; everything else is a built-in data set.
+Labelled arrays are a file of the user's. Images are named by a path or by a built-in name; everything else is a
+built-in data set.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pybench.catalogue.data_sets import DATA_SETS, DataSet
+from pybench.catalogue.data_sets import DATA_SETS, DataSet, arrays_row
 from pybench.catalogue.preprocessing import Preprocessing
 from pybench.catalogue.tasks import CLASSIFICATION, TASKS, Task
 
@@ -17,9 +18,14 @@ if TYPE_CHECKING:
 
 
 def data_of(case: Case) -> str | None:
-    """What a case is calibrated and judged on: images that it names, or what its weights were trained for; None: there
+    """What a case is calibrated and judged on: samples that it names, or what its weights were trained for; None: there
     is nothing."""
-    return case.images or usual_data_of(case)
+    return case.data or case.images or usual_data_of(case)
+
+
+def content_of(case: Case) -> str | None:
+    """The sha256 of the samples that it names; None: they are built in, or there are none."""
+    return dict(case.sources).get("images" if case.data is None else "data")
 
 
 def preprocessing_of(case: Case) -> Preprocessing:
@@ -58,6 +64,8 @@ def has_random_weights(case: Case) -> bool:
 
 def data_set_of(case: Case) -> DataSet | None:
     """The row of its data; None: images of the user's, or nothing."""
+    if case.data is not None:
+        return arrays_row(case.data, case.task or CLASSIFICATION.name)
     return DATA_SETS.get(data_of(case) or "")
 
 

@@ -13,7 +13,7 @@ from pybench.catalogue.workloads import FactorGroup
 
 FactorKind = Literal["choice", "text", "file", "integer", "number", "boolean"]
 RowKind = Literal["workloads", "runtimes", "models"]
-TextForm = Literal["word", "pattern", "cpus", "device", "sizes", "rates"]
+TextForm = Literal["word", "name", "pattern", "cpus", "device", "sizes", "rates"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,8 @@ class Factor:
     rows: of which kind of rows its choices are the names; packages can then add values
     minimum, maximum: of a number
     step: what an integer is a multiple of
-    form: of a `text`: any word, a regular expression, CPUs as taskset writes them, a device, or sizes of dimensions
+    form: of a `text`: any word, a name as a file has it, a regular expression, CPUs as taskset writes them, a device,
+        or sizes of dimensions
     hint: what helps to choose a value, where the range alone does not
     protocol: it says how a case is measured rather than what; such factors belong into a plan's `defaults`, and tables
         show them only where they vary

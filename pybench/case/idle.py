@@ -155,6 +155,11 @@ NOT_PREPROCESSED = Idle(
     lambda case: _has_no_images(case) or not case.names_file("images"),
     "only pictures of a folder that `images` names are cropped, resized and normalised",
 )
+NO_LABELLED = Idle(
+    lambda case: not case.workload_row.by_task and _is_not_calibrated(case),
+    "in infer, samples are used only to find the ranges of int8 and fp8",
+)
+NOT_LABELLED = Idle(lambda case: case.data is None, "it is about labelled arrays, which `data` names")
 NOT_JUDGED = Idle(
     _judges_no_images, "infer and train measure no accuracy; calibration_images limits the images for calibration"
 )

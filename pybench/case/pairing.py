@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
-from pybench.case.data import data_of
+from pybench.case.data import content_of, data_of
 from pybench.case.factors import factor_names, followers_of
 from pybench.catalogue.workloads import Workload
 from pybench.errors import UsageError
@@ -101,7 +101,7 @@ def _join_key(case: Case) -> tuple[object, ...]:
         if name != "images":
             key.append((name, seen.value(name), contents.get(name)))
         elif "calibration_images" not in idle:  # elsewhere images judge, or are inputs
-            key.append((name, data_of(seen), contents.get(name)))
+            key.append((name, data_of(seen), content_of(seen)))
     return tuple(key)
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What built-in models are trained and judged on: a row for each built-in data set.
+"""What models are trained and judged on: a row for each built-in data set, and one for a user's labelled arrays.
 
 A user's images have no row. They are classified, and each image is independent of the others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pybench.catalogue.rows import Rows
 
@@ -38,7 +38,8 @@ class DataSet:
         are independent
     open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
         `pybench.models.images` opens in the size that a model takes
-    train: `module:callable`, from (model's row, parameters of the recipe) to `pybench.models.training.trained.Trained`
+    train: `module:callable`, from (model's row, parameters of the recipe) to `pybench.models.training.trained.Trained`;
+        empty for a user's arrays, on which no model is trained
     trains_in: precisions that a plan can ask for (`trained_in`); empty: it is trained in one, which its recipe decides
     is_asked_for: whether a plan can name it as `checkpoint`, to train a model on it first
     floor: the best that is known to be reached without a network; None: nobody has found it
@@ -51,12 +52,14 @@ class DataSet:
     classes: int | None = None
     group: str | None = None
     open: str | None = None
-    train: str
+    train: str = ""
     trains_in: tuple[str, ...] = ()
     is_asked_for: bool = True
     floor: Floor | None = None
 
 
+LABELS, GROUPS, IDS = "labels", "groups", "ids"  # arrays of a user's file that are no inputs
+TRAIN = "train_"  # begins the name of an input's array for calibration
 TRAINED_IN = ("fp32", "amp-fp16", "amp-bf16")  # of weights that are trained beforehand
 SYNTHETIC = "synthetic-100"  # docs/method/accuracy.md
 DIGITS = "digits"
@@ -124,4 +127,19 @@ _ROWS = (
 )
 
 DATA_SETS = Rows("data set", _ROWS)
+_ARRAYS = DataSet(
+    name="",
+    meaning="labelled arrays of the user's",
+    task="",
+    unit="sample",
+    group="group",
+    is_asked_for=False,
+)
+
+
+def arrays_row(name: str, task: str) -> DataSet:
+    """The row of a user's labelled arrays. `name`: of the file, as the plan has it."""
+    return replace(_ARRAYS, name=name, task=task)
+
+
 TRAINED_ON = tuple(name for name, row in DATA_SETS.items() if row.is_asked_for)

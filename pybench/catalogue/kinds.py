@@ -35,7 +35,7 @@ class ArtefactKind:
 
 
 _ONNX_FILE = "model.onnx"
-_RANGES = ("calibration", "calibration_images", "images", "crop_share", "interpolation", "normalisation")
+_RANGES = ("calibration", "calibration_images", "images", "data", "crop_share", "interpolation", "normalisation")
 
 _SHAPE = ("image_size", "block_type", "depth", "width", "heads", "dispatch", "part")  # of a built-in model
 

@@ -21,7 +21,7 @@ FactorGroup = Literal[
     "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
     "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading", "copying", "file",
     "inputs",
-    "shaping",
+    "shaping", "labelled", "judging",
 ]  # fmt: skip
 
 
@@ -202,7 +202,7 @@ _ROWS = (
         module="pybench.workloads.infer",
         takes=(
             "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding",
-            "serving", "arriving", "file", "inputs", "sizing", "shaping",
+            "serving", "arriving", "file", "inputs", "sizing", "shaping", "labelled",
         ),
         model="required",
         kinds=("image", "language", "encoder", "volume", "vector", "perception"),
@@ -348,7 +348,10 @@ _ROWS = (
         label="Accuracy",
         meaning="the outputs of a model against labels: Top-1 of images or text, Dice, perplexity, or errors",
         module="pybench.workloads.accuracy",
-        takes=("run", "model", "quantising", "engine", "runtime", "images", "file", "sizing", "shaping"),
+        takes=(
+            "run", "model", "quantising", "engine", "runtime", "images", "file", "sizing", "shaping", "labelled",
+            "judging",
+        ),
         model="required",
         kinds=("image",),
         takes_files=True,

@@ -15,11 +15,12 @@ import numpy as np
 
 from pybench import preprocess
 from pybench.case import Case
-from pybench.case.data import data_of, data_set_of, preprocessing_of
+from pybench.case.data import data_of, data_set_of, preprocessing_of, task_of
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
 from pybench.errors import InputError
 from pybench.measurement.feed import corpus_of, tokenizer_of
 from pybench.measurement.inputs import Arrays, Ranges, fed_ranges, is_floating, random_arrays, taken_by, zero_arrays
+from pybench.measurement.labelled import open_labelled
 from pybench.measurement.model import OpenedModel
 from pybench.measurement.result import RunRequest
 from pybench.models.images import Images, Shape, open_images
@@ -99,8 +100,10 @@ def image_source(request: RunRequest) -> Any:
 
 
 def judging_samples(request: RunRequest, opened: OpenedModel) -> Samples:
-    """What the outputs of a case are scored on: its images, or what its model is judged on. Raises InputError when
-    there is neither, or the model does not take it."""
+    """What the outputs of a case are scored on: its arrays or images, or what its model is judged on. Raises InputError
+    when there is nothing, or the model does not take it."""
+    if request.case.data is not None:
+        return open_labelled(request.files["data"], "validation", opened.session.inputs, task_of(request.case))
     row, data_set = opened.row, data_set_of(request.case)
     if row is not None and data_set is not None and data_set.open is not None:
         return open_samples(data_set.name, "validation", row)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -39,9 +39,11 @@ class Samples:
     truth: from indices, int64 [m], to what outputs are compared with, one row a sample (below)
     classes: names of the classes that labels are indices into; empty where there are none
     groups: of each sample what it has in common with others that are alike; None: samples are independent
+    inputs: of a user's arrays each input by its name, as `load`, which is of the first; empty: a model has one input,
+        whatever its name
 
-    Truth is classes int64 [m], classes of voxels uint8 [m, *shape without channels], ids int64 [m], or values float64
-    [m, values].
+    Truth is classes int64 [m], classes of pixels or voxels integers [m, *shape without channels], ids int64 [m, ...],
+    or values float64 [m, ...].
     """
 
     ids: tuple[str, ...]
@@ -51,6 +53,7 @@ class Samples:
     classes: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     dtype: npt.DTypeLike = np.float32
+    inputs: Mapping[str, Callable[[Indices], Array]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,13 +68,32 @@ class Samples:
             return self
         chosen = np.arange(limit) * len(self) // limit
         load, truth, groups = self.load, self.truth, self.groups
+        inputs = {name: _chosen(each, chosen) for name, each in self.inputs.items()}
         return replace(
             self,
             ids=tuple(self.ids[i] for i in chosen),
-            load=lambda indices: load(chosen[indices]),
-            truth=lambda indices: truth(chosen[indices]),
+            load=_chosen(load, chosen),
+            truth=_chosen(truth, chosen),
+            inputs=inputs,
             groups=None if groups is None else tuple(groups[i] for i in chosen),
         )
+
+    def fed(self, name: str, indices: Indices) -> dict[str, Array]:
+        """Arrays [m, ...] by input. `name`: of the model's only input, where the samples name none."""
+        return {each: load(indices) for each, load in (self.inputs or {name: self.load}).items()}
+
+    def feeds(self, name: str, batch: int, threads: int = 1) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """(which samples, arrays [batch, ...] by input) in order. `name`: as of `fed`.
+
+        The last batch of a user's arrays is filled up with its last sample, which changes no range that a run finds.
+        """
+        if not self.inputs:
+            for chosen, inputs in self.batches(batch, threads):
+                yield chosen, {name: inputs}
+            return
+        for start in range(0, len(self), batch):
+            stop = min(start + batch, len(self))
+            yield slice(start, stop), self.fed(name, np.minimum(np.arange(start, start + batch), stop - 1))
 
     def batches(self, batch: int, threads: int = 1) -> Iterator[tuple[slice, Array]]:
         """(which samples, inputs [batch, *shape]) in order; the last batch is filled up with zeros.
@@ -98,6 +120,10 @@ class Samples:
                     filled += len(read)
                     reading.extend(begin(first) for first in itertools.islice(starts, 1))
                 yield slice(start, stop), inputs
+
+
+def _chosen(load: Callable[[Indices], Array], chosen: Indices) -> Callable[[Indices], Array]:
+    return lambda indices: load(chosen[indices])
 
 
 def open_samples(data_set: str, split: Split, model: Model) -> Samples:

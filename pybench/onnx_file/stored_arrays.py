@@ -119,27 +119,26 @@ def _misfits(
             yield Misfit(what, _hint(array.shape, shapes[value.name]), FACTOR)
     for value in inputs:
         if value.element.removeprefix("u").startswith("int"):
-            yield from _outside(path, value.name, stored[value.name], ranges.get(value.name, UNKNOWN))
+            yield from out_of_range(path, value.name, stored[value.name], ranges.get(value.name, UNKNOWN))
         elif value.element in _FLOATS:
-            yield from _not_finite(path, value.name, stored[value.name], value.element)
+            yield from not_finite(path, value.name, stored[value.name], value.element)
 
 
-def _outside(path: Path, name: str, stored: StoredArray, taken: IntegerRange) -> Iterator[Misfit]:
+def out_of_range(path: Path, name: str, stored: StoredArray, taken: IntegerRange) -> Iterator[Misfit]:
     """Integers that a node does not accept."""
     if not taken.node:
         return
-    least, most, has_zero = _extremes(path, name, stored)
+    least, most, has_zero = extremes(path, name, stored)
     if not taken.accepts(least, most, has_zero=has_zero):
         zero = ", also 0" if has_zero and taken.least > 0 and least != 0 != most else ""
         what = f"{name} has numbers from {least} to {most}{zero}, and {taken.node} accepts {taken.accepted}"
         yield Misfit(what, "store numbers that it accepts", FACTOR)
 
 
-def _not_finite(path: Path, name: str, stored: StoredArray, element: str) -> Iterator[Misfit]:
+def not_finite(path: Path, name: str, stored: StoredArray, element: str) -> Iterator[Misfit]:
     """NaN and infinities, of which outputs mean nothing, and which change speed and power. A negative infinity beside
     other numbers is accepted: masks of attention have it."""
-    status = path.stat()
-    found = _count_floats(path, name, stored, element, status.st_mtime_ns, status.st_size)
+    found = _count_floats(path, name, stored, element, *_content(path))
     if found.nan or found.above or (found.below and found.below == found.numbers):
         counts = {"NaN": found.nan, "inf": found.above, "-inf": found.below}
         said = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
@@ -193,9 +192,43 @@ def _floats(piece: bytes, element: str, is_swapped: bool) -> array.array[float] 
     return values
 
 
-def _extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int, bool]:
+def extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int, bool]:
     """The least and the greatest of an array of integers, and whether one of them is 0. Raises InputError where it
     cannot be read."""
+    return _extremes(path, name, stored, *_content(path))
+
+
+def count_distinct(path: Path, name: str, stored: StoredArray) -> int:
+    """How many different elements an array has. Raises InputError where it cannot be read."""
+    return len(set(_rows(path, name, math.prod(stored.shape), *_content(path))))
+
+
+def count_zero_rows(path: Path, name: str, stored: StoredArray) -> int:
+    """How many rows of an array of integers are zeros alone. Raises InputError where it cannot be read."""
+    return sum(row.count(0) == len(row) for row in _rows(path, name, stored.shape[0], *_content(path)))
+
+
+def _content(path: Path) -> tuple[int, int]:
+    """What tells one content of a file from another: when it changed, and its size."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=8)
+def _rows(path: Path, name: str, count: int, changed_ns: int, size_bytes: int) -> tuple[bytes, ...]:
+    """The bytes of each of `count` rows."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:
+            _header(file)
+            content = file.read()
+    except _BROKEN as error:
+        raise InputError(f"its array {name} cannot be read ({error})", hint=_AS_NUMPY) from error
+    size = len(content) // max(count, 1)
+    return tuple(content[row * size : (row + 1) * size] for row in range(count))
+
+
+@lru_cache(maxsize=64)
+def _extremes(path: Path, name: str, stored: StoredArray, changed_ns: int, size_bytes: int) -> tuple[int, int, bool]:
     least, most, has_zero = [], [], False
     try:
         with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:

@@ -23,15 +23,17 @@ from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import FORMS, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
+from pybench.onnx_file.graph import OnnxModel
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
+from pybench.plan.labelled import completed, labelled_misfit
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
 from pybench.plan.pictures import picture_problem
-from pybench.plan.training import untrainable
+from pybench.plan.training import is_trained_on, trainable_models, untrainable
 from pybench.plan.values import Value
 from pybench.plan.weights import weight_problems
 
@@ -162,7 +164,8 @@ class CaseBuilder:
         if model is None or not measured.uses("model"):
             return
         row = self.catalogue.models.get(model)
-        if not measured.accepts(row):
+        is_given = measured.by_task and _text(settings, "data") is not None
+        if not (measured.accepts(row) or is_given):
             taken = [_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds]
             kinds = " or ".join([*taken, "one with data of its own"] if measured.by_task else taken)
             what = f"workload {workload} takes {kinds}, not {model}"
@@ -178,8 +181,8 @@ class CaseBuilder:
         if checkpoint is not None and row is None and library_of(model) is None:
             what = "`checkpoint` is for built-in models and those of libraries; an ONNX file contains its weights"
             self._say(settings["checkpoint"].path, what)
-        elif checkpoint in TRAINED_ON and (row is None or not _is_trained_on(row, checkpoint)):
-            hint = f"those that are: {_trainable_models(checkpoint, self.catalogue)}"
+        elif checkpoint in TRAINED_ON and (row is None or not is_trained_on(row, checkpoint)):
+            hint = f"those that are: {trainable_models(checkpoint, self.catalogue)}"
             self._say(settings["checkpoint"].path, f"{model} is not trained on {checkpoint}", hint)
         elif checkpoint is not None and row is not None and self.files.is_folder(str(checkpoint)):
             self._say(settings["checkpoint"].path, f"`checkpoint`: {checkpoint} is a folder", "give the file in it")
@@ -306,7 +309,7 @@ class CaseBuilder:
         row = self.catalogue.models.get(model or "")
         has_data = checkpoint is None and row is not None and row.trained_on is not None
         if model is not None and checkpoint != SYNTHETIC and not has_data:
-            models = _trainable_models(SYNTHETIC, self.catalogue)
+            models = trainable_models(SYNTHETIC, self.catalogue)
             hint = f"use `checkpoint: {SYNTHETIC}` with one of {models}, or export your own model from torch"
             what = f"the quantiser {quantiser.name} trains the weights, and there is no training data for {model}"
             self._say(path, what, hint)
@@ -321,14 +324,16 @@ class CaseBuilder:
         row = self.catalogue.workloads[str(values["workload"])]
         if values.get("runtime") is None and values.get("model") is not None:
             values["runtime"] = row.runtime
-        if row.needs_images and values.get("images") is None:
+        if row.needs_images and values.get("images") is None and values.get("data") is None:
             trained = values.get("checkpoint") == SYNTHETIC
             values["images"] = SYNTHETIC if trained else self.catalogue.models[str(values["model"])].trained_on
         digests = {name: self._digest(name, settings) for name in values}
         sources = tuple(sorted((name, digest) for name, digest in digests.items() if digest))
         case = Case(workload=row.name, catalogue=self.catalogue).with_factors(**values, sources=sources)
         if case.fixed_batch is None and digests.get("model") is not None and case.library is None:
-            return case.with_factors(fixed_batch=self._fixed_batch(case))
+            case = case.with_factors(fixed_batch=self._fixed_batch(case))
+        if case.data is not None and row.by_task:
+            case = completed(case, self._own_model(case), self.files.find("data", case.data).path)
         return case
 
     def _fixed_batch(self, case: Case) -> int | None:
@@ -337,12 +342,16 @@ class CaseBuilder:
             return None
         return batch_to_rewrite(self.files.model(case.model).graph.fed, case.batch)
 
+    def _own_model(self, case: Case) -> OnnxModel | None:
+        """What the user's ONNX file says, if the case has one."""
+        return self.files.model(case.model) if case.model is not None and case.names_onnx else None
+
     def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""
         misfit, about = self._misfit(case)
         if misfit is None:
             return True
-        written = {"batch": "batch_tokens"}.get(misfit.factor, "")
+        written = {"batch": "batch_tokens", "task": "data", "output": "data"}.get(misfit.factor, "")
         place = next((name for name in (misfit.factor, written) if name in settings), "model")
         self._say(settings[place].path, f"`{place}`: {about}: {misfit.what}", misfit.hint)
         return False
@@ -351,9 +360,13 @@ class CaseBuilder:
         """What does not fit, and the file or value that it is about."""
         if case.model is None:
             return None, ""
-        model = self.files.model(case.model) if case.names_onnx else None
+        model = self._own_model(case)
         if model is not None and (found := misfit_of(model, case, of_images=_judges_images(case))):
             return found, case.model
+        if case.data is not None:
+            labelled = labelled_misfit(case, model, self.files.find("data", case.data).path)
+            if labelled is not None:
+                return labelled, case.data
         if not case.workload_row.uses("inputs") or is_idle("inputs", case):
             return None, ""
         is_known = case.names_file("inputs") and case.library is None  # what a library's model takes, the run tells
@@ -433,8 +446,9 @@ def _missing(
     row = catalogue.models.get(model or "")
     judges = measured.needs_images and model is not None and measured.accepts(row)  # others: a misfit
     trained = _text(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
-    if judges and not trained and _text(settings, "images") is None:
-        found.append(("images", f"{SYNTHETIC}, or a folder with one folder of images a class"))
+    if judges and not trained and _text(settings, "images") is None and _text(settings, "data") is None:
+        what = f"{SYNTHETIC}, or a folder with one folder of images a class; or set `data` to labelled arrays"
+        found.append(("images", what))
     return found
 
 
@@ -443,15 +457,6 @@ def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     return ", ".join(catalogue.models_of(workload)) + (
         f", {', '.join(FORMS)}, or your own ONNX file" if workload.takes_files else ""
     )
-
-
-def _trainable_models(data_set: str, catalogue: Catalogue) -> str:
-    return ", ".join(name for name, model in catalogue.models.items() if _is_trained_on(model, data_set))
-
-
-def _is_trained_on(model: Model, data_set: str) -> bool:
-    """Whether `checkpoint: DATA_SET` trains a model."""
-    return model.images_to_train is not None if data_set == SYNTHETIC else model.judged_on == data_set
 
 
 def _multiples(tokens: int, seq_len: int) -> str:
@@ -492,4 +497,4 @@ def _key(path: Path) -> Path:
 def _judges_images(case: Case) -> bool:
     """Whether images are what the model is fed with, so that it has to take them."""
     row = case.workload_row
-    return row.kinds == ("image",) or (row.judges_images and case.images is not None)
+    return case.data is None and (row.kinds == ("image",) or (row.judges_images and case.images is not None))

@@ -27,9 +27,9 @@ def misfit_of_inputs(case: Case, model: OnnxModel | None, arrays: Path | None) -
             return _misfit_of_data(case, model)
         if arrays is None:
             return None
-        inputs = _inputs_of(case, model)
-        shapes = fed_shapes(inputs, case.batch, case.seq_len, _sizes(case))
-        return misfit_of_arrays(arrays, inputs, shapes, _ranges(case, model))
+        inputs = inputs_of(case, model)
+        shapes = fed_shapes(inputs, case.batch, case.seq_len, sizes_of(case))
+        return misfit_of_arrays(arrays, inputs, shapes, ranges_of(case, model))
     except Misfit as misfit:
         return misfit
 
@@ -53,20 +53,21 @@ def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
     if model is None:
         return None
     try:
-        image_shape(with_sizes(model.graph.fed, _sizes(case)))
+        image_shape(with_sizes(model.graph.fed, sizes_of(case)))
     except Misfit as misfit:
         return Misfit(misfit.what, hint, FACTOR)
     return None
 
 
-def _inputs_of(case: Case, model: OnnxModel | None) -> tuple[Value, ...]:
+def inputs_of(case: Case, model: OnnxModel | None) -> tuple[Value, ...]:
     """The inputs of a user's file, or the one of a built-in model."""
     if model is not None:
         return model.graph.fed if case.fixed_batch is None else tuple(freed(model.graph.fed, case.fixed_batch))
     return () if case.model_row is None else (input_of(case.model_row),)
 
 
-def _ranges(case: Case, model: OnnxModel | None) -> dict[str, IntegerRange]:
+def ranges_of(case: Case, model: OnnxModel | None) -> dict[str, IntegerRange]:
+    """The integers that inputs accept, as far as they are known."""
     if model is not None:
         return integer_ranges(model.graph)
     row = case.model_row
@@ -75,5 +76,6 @@ def _ranges(case: Case, model: OnnxModel | None) -> dict[str, IntegerRange]:
     return {row.input: IntegerRange(0, row.vocabulary, f"the vocabulary of {row.name}")}
 
 
-def _sizes(case: Case) -> dict[str, int]:
+def sizes_of(case: Case) -> dict[str, int]:
+    """The sizes that the case states of free dimensions."""
     return parse_sizes(case.shapes) if case.shapes else {}

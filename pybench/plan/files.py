@@ -41,6 +41,7 @@ MOST_FILES = 2_000_000
 CONTENT = "content"  # what a digest covers
 
 _FOLDERS = frozenset({"checkpoint", "corpus", "images"})
+_ARRAYS = frozenset({"inputs", "data"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:
         return _folder_digest(factor, value, path)
     if factor == "images" and path.suffix != ".npz":
         raise FileProblem(f"`{factor}`: {value} is a file", "give a folder of class folders, or an .npz")
-    if factor == "inputs" and path.suffix != ".npz":
+    if factor in _ARRAYS and path.suffix != ".npz":
         raise FileProblem(f"`{factor}`: {value} is no .npz", "write it with numpy.savez, one array for each input")
     if not stat.S_ISREG(mode):
         raise FileProblem(f"`{factor}`: {value} is not a regular file")

@@ -113,7 +113,7 @@ def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
     types = {
         "repetitions": _REPETITIONS,
         "slo_ms": _one_or_many(_BOUND_MS),
-        "data": _or_null("Data"),
+        "data": {"anyOf": [_reference("Data"), _one_or_many(_reference("data_value"))]},
         "zip": _blocks("ZipBlock"),
         "include": _blocks("Cell"),
         "exclude": _blocks("Selection"),

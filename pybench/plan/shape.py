@@ -50,7 +50,7 @@ from pybench.plan.settings import (
 )
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest
 
-DATA = ("images", "corpus", "tokenizer")  # factors that `data` is another way to write
+DATA = ("images", "corpus", "tokenizer")  # factors that `data`, where it is a mapping, is another way to write
 LONG_LIST = 12  # names that a hint still enumerates
 
 Single = Mapping[str, Value]  # factor -> its value
@@ -187,9 +187,12 @@ class _Reader:
         if keys is None:
             return Entry()
         data = {name: self.factors[name] for name in DATA}
+        is_mapping = "data" in keys and keys["data"].children is not None
         return Entry(
-            factors=self._lists_of(keys, self.settable),
-            data=self._lists(keys.get("data"), "`data`", data),
+            factors=self._lists_of(
+                {name: keys[name] for name in keys if name != "data" or not is_mapping}, self.settable
+            ),
+            data=self._lists(keys["data"], "`data`", data) if is_mapping else {},
             zip=tuple(
                 self._lists(each, "`zip`", self.settable, of_list=True) for each in self._blocks(keys.get("zip"))
             ),

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from pybench.case import Case
 from pybench.case.data import has_random_weights, trained_here
+from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.data_sets import DATA_SETS, SYNTHETIC
+from pybench.catalogue.models import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,16 @@ def untrainable(case: Case) -> Untrainable | None:
     if not case.workload_row.uses("training"):
         return _of_weights(case) or _of_scores(case)
     return _of_parts(case) or _of_norms(case) or _of_weights(case)
+
+
+def trainable_models(data_set: str, catalogue: Catalogue) -> str:
+    """Names of the models that `checkpoint: DATA_SET` trains, for a hint."""
+    return ", ".join(name for name, model in catalogue.models.items() if is_trained_on(model, data_set))
+
+
+def is_trained_on(model: Model, data_set: str) -> bool:
+    """Whether `checkpoint: DATA_SET` trains a model."""
+    return model.images_to_train is not None if data_set == SYNTHETIC else model.judged_on == data_set
 
 
 def _of_weights(case: Case) -> Untrainable | None:

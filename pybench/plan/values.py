@@ -151,6 +151,8 @@ def _text(factor: Factor, value: Plain) -> str:
             return _pattern(factor, value)
         case "word":
             return _word(factor, value)
+        case "name":
+            return _name(factor, value)
         case "sizes":
             return _sizes(factor, value)
         case "rates":
@@ -190,6 +192,13 @@ def _device(factor: Factor, value: Plain) -> str:
         f"`{factor.name}` takes {', '.join(DEVICES)} or a GPU's UUID (GPU-...); not {described(value)}",
         hint or "`nvidia-smi -L` lists the UUIDs",
     )
+
+
+def _name(factor: Factor, value: Plain) -> str:
+    """Any text that can be read: names in a file may have spaces and slashes."""
+    if isinstance(value, str) and value.strip() and value.isprintable():
+        return value
+    raise ValueProblem(f"`{factor.name}` takes a name; not {described(value)}", "put it in quotes")
 
 
 def _pattern(factor: Factor, value: Plain) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pybench.case.data import data_of, data_set_of, task_of
+from pybench.case.data import content_of, data_of, data_set_of, task_of
 from pybench.catalogue.code import named_code
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.tasks import CLASSIFICATION
@@ -28,6 +28,7 @@ from pybench.measurement.doubts import (
     thread_cautions,
 )
 from pybench.measurement.inputs import file_ranges
+from pybench.measurement.labelled import judged_output
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.result import Result, RunRequest, Validity
 from pybench.measurement.supply import judging_samples
@@ -45,14 +46,14 @@ def run(request: RunRequest) -> Result:
     data_set, task = data_set_of(case), task_of(case) or CLASSIFICATION
     unit = IMAGE if data_set is None else data_set.unit
     _check_ids(samples, opened, request.artefacts.get("model"))
-    outputs = outputs_of(opened, samples, case.batch, allowed_threads(case))
+    outputs = outputs_of(opened, samples, case.batch, allowed_threads(case), judged=judged_output(request))
     scored: TaskScores = named_code(task.judge)(outputs, samples, opened.name, unit)
     result = Result(labels={"data": str(data_of(case)), "task": task.name, "unit": unit, **scored.labels})
     result.metrics = dict(scored.metrics)
     result.tables["predictions"] = _table(scored, samples, unit)
     accuracy = Validity(True) if scored.is_finite else Validity(False, (Reason(ReasonCode.NOT_FINITE),))
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": accuracy}
-    identity = images_identity(data_of(case), dict(case.sources).get("images"))
+    identity = images_identity(data_of(case), content_of(case))
     result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
     result.cautions += [*scored.cautions, *floor_cautions(data_set, result.metrics)]
     return conclude(result, opened, case)
@@ -72,14 +73,16 @@ def _check_ids(samples: Samples, opened: OpenedModel, path: Path | None) -> None
 
 
 def outputs_of(
-    opened: OpenedModel, samples: Samples, batch: int, threads: int = 1
+    opened: OpenedModel, samples: Samples, batch: int, threads: int = 1, judged: int = 0
 ) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-    """Runs every sample once. Of each batch: which samples, and the first output for them. Raises InputError where the
-    model takes no such batch."""
-    spec = opened.session.inputs[0]
-    spec.resolved(batch, samples.shape[0], opened.name)
-    for chosen, inputs in samples.batches(batch, threads):
-        output = opened.session.run({spec.name: inputs.astype(spec.dtype)})[0]
+    """Runs each sample once. Of each batch: which samples, and the output for them. `judged`: the place of that output.
+    Raises InputError where the model takes no such batch."""
+    specs = {spec.name: spec for spec in opened.session.inputs}
+    first = opened.session.inputs[0]
+    first.resolved(batch, next(iter(samples.shape), 0), opened.name)
+    for chosen, inputs in samples.feeds(first.name, batch, threads):
+        fed = {name: array.astype(specs[name].dtype) for name, array in inputs.items()}
+        output = opened.session.run(fed)[judged]
         kept = chosen.stop - chosen.start
         yield chosen, output[:kept] if np.ndim(output) and len(output) == batch else output
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from pybench.case.data import data_of, data_set_of
+from pybench.case.data import content_of, data_of, data_set_of
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.tasks import CLASSIFICATION
 from pybench.errors import InputError
@@ -79,7 +79,7 @@ def run(request: RunRequest) -> Result:
     result.tables["tensor_errors"] = _tensor_columns(graph.tensor_errors(samples.feeds))
     result.metrics["worst_node_error_ratio"] = worst_of(units, alone)
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": Validity(None)}
-    identity = images_identity(data_of(case), dict(case.sources).get("images"))
+    identity = images_identity(data_of(case), content_of(case))
     result.cautions = calibration_cautions(opened.metadata, judged_on=identity)
     return conclude(result, opened, case)
 

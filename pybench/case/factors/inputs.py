@@ -11,6 +11,7 @@ from pybench.case.factors.sizes import SizeFactors
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.preprocessing import INTERPOLATIONS, NORMALISATIONS, USUAL
+from pybench.catalogue.tasks import TASKS
 
 NORMAL, ZEROS, DATA = "normal", "zeros", "data"  # of `inputs`
 
@@ -147,6 +148,37 @@ class InputFactors(SizeFactors):
         minimum=1,
         absent="all",
         idle=idle.NOT_JUDGED,
+        answers=False,
+    )
+    data: str | None = factor(
+        "file",
+        None,
+        "your own labelled samples: an .npz with an array for each input of the model, and `labels` "
+        "(docs/user/models.md)",
+        "labelled",
+        absent="`images`, or what the model was trained on here",
+        idle=idle.NO_LABELLED,
+        follows=("precision",),
+        answers=True,
+    )
+    task: str | None = factor(
+        "choice",
+        None,
+        "what the labels of `data` are, and so what outputs are scored by",
+        "judging",
+        choices=tuple(TASKS),
+        absent="regression where labels are floats; else a plan has to say",
+        idle=idle.NOT_LABELLED,
+        answers=False,
+    )
+    output: str | None = factor(
+        "text",
+        None,
+        "which output of your own ONNX file is judged on `data`",
+        "judging",
+        form="name",
+        absent="its only one",
+        idle=idle.NOT_LABELLED,
         answers=False,
     )
     inputs: str = factor(

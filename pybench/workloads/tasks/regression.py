@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.measure.quantity import Quantity
@@ -14,13 +16,15 @@ from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score
 
 
 def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScores:
-    """`outputs`: [m, values]; the truth has the same shape. A sample with several values has the largest of their
-    errors. Samples with an output below 0 where no truth is are counted. Raises InputError where the shapes differ."""
+    """`outputs`: [m, ...]; the truth has the same shape, but for dimensions of size 1. A sample with several values has
+    the largest of their errors. Samples with an output below 0 where no truth is are counted. Raises InputError where
+    the shapes differ."""
     errors, finite, negative = [], True, 0
     for chosen, values in outputs:
         truth = samples.truth(np.arange(chosen.start, chosen.stop))
-        if values.shape != truth.shape:
+        if _without_ones(values) != _without_ones(truth):
             raise InputError(f"{model} gives {list(values.shape)}, and the truth has {list(truth.shape)}")
+        truth = truth.reshape(values.shape)
         finite = finite and bool(np.isfinite(values).all())
         negative += int(((values < 0) & (truth >= 0)).any(axis=tuple(range(1, values.ndim))).sum())
         error = np.abs(values.astype(np.float64) - truth)
@@ -34,3 +38,8 @@ def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScor
         is_finite=finite,
         labels={"negative_outputs": negative},
     )
+
+
+def _without_ones(values: npt.NDArray[Any]) -> tuple[int, ...]:
+    """Samples, and the sizes of all dimensions that have more than one value."""
+    return (len(values), *(size for size in values.shape[1:] if size != 1))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dice of segmented volumes (Dice 1945, Ecology 26:297): 2 |A and B| / (|A| + |B|), class by class, in percent.
+"""Dice of segmented images and volumes (Dice 1945, Ecology 26:297), class by class: 2 |A and B| / (|A| + |B|), in
+percent.
 
 Class 0 is the background and has no score. A class that the truth of a volume lacks is left out there: a score of 1 or
 0 for what is absent would say how rare the class is.
@@ -18,20 +19,26 @@ from pybench.workloads.tasks.scores import Outputs, TaskScores, mean_score
 
 
 def judge(outputs: Outputs, samples: Samples, model: str, unit: str) -> TaskScores:
-    """`outputs`: scores [m, classes, D, H, W]; truth: [m, D, H, W]. Raises InputError where the shapes do not fit."""
+    """`outputs`: scores [m, classes, ...]; truth: [m, ...]. A model may tell more classes apart than there are. Raises
+    InputError where the shapes do not fit."""
     classes = len(samples.classes)
     rows, finite = [], True
     for chosen, scores in outputs:
         truth = samples.truth(np.arange(chosen.start, chosen.stop))
         expected = (len(truth), classes, *truth.shape[1:])
-        if scores.shape != expected:
+        given = (*scores.shape[:1], min(classes, scores.shape[1]), *scores.shape[2:]) if scores.ndim > 1 else ()
+        if given != expected:
             raise InputError(f"{model} gives {list(scores.shape)}, and the {unit}s need {list(expected)}")
         finite = finite and bool(np.isfinite(scores).all())
         rows += [dice_of(one, true, classes) for one, true in zip(scores.argmax(axis=1), truth, strict=True)]
     by_class = 100 * np.stack(rows)  # [n, classes - 1]
     dice = np.nanmean(by_class, axis=1)
     columns = {f"dice_{name}_percent": by_class[:, i] for i, name in enumerate(samples.classes[1:])}
-    by_name = {name: float(np.nanmean(by_class[:, i])) for i, name in enumerate(samples.classes[1:])}
+    by_name = {
+        name: float(np.nanmean(by_class[:, i]))
+        for i, name in enumerate(samples.classes[1:])
+        if not np.isnan(by_class[:, i]).all()
+    }
     return TaskScores(
         columns={"dice_percent": dice, **columns},
         metrics={"dice_percent": mean_score(dice, f"{unit}s")},

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's labelled arrays, as the inputs of an opened model take them; and which of its outputs they judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pybench.catalogue.tasks import Task
+from pybench.errors import InputError
+from pybench.measurement.result import RunRequest
+from pybench.models.labelled import open_arrays
+from pybench.models.samples import Samples, Split
+from pybench.onnx_file.graph import read_graph
+from pybench.runtimes.session import TensorSpec
+
+
+def open_labelled(path: Path, split: Split, specs: Sequence[TensorSpec], task: Task | None = None) -> Samples:
+    """The samples of one split. `specs`: the model's inputs; `task`: None where nothing is judged. Raises InputError
+    where the arrays do not fit the inputs."""
+    samples = open_arrays(path, split, [spec.name for spec in specs], task)
+    first = samples.fed(specs[0].name, np.arange(1))
+    for spec in specs:
+        own, taken = first[spec.name].shape[1:], spec.shape[1:]
+        if len(own) != len(taken) or any(size not in (None, mine) for size, mine in zip(taken, own, strict=True)):
+            wanted = ", ".join("n" if size is None else str(size) for size in (None, *taken))
+            raise InputError(
+                f"{spec.name} of {path} is of [n, {', '.join(map(str, own))}], the model takes [{wanted}]",
+                hint="store one row a sample, of the shape that the model takes",
+            )
+    return samples
+
+
+def judged_output(request: RunRequest) -> int:
+    """The place of the output that is judged, among those of the model. Raises InputError for a name it does not have.
+
+    Whatever is made of the user's file has outputs in the order of that file.
+    """
+    name = request.case.output
+    if name is None:
+        return 0
+    names = [value.name for value in read_graph(request.files["model"]).outputs]
+    if name not in names:
+        raise InputError(f"the model has no output {name}", hint=f"its outputs are {', '.join(names)}")
+    return names.index(name)
