@@ -91,6 +91,10 @@ class UnitScores:
         estimate = estimate if metric.limits is None else estimate.within(*metric.limits)
         return estimate.exp() if metric.scale == "ratio" else estimate
 
+    def in_groups(self, case_id: str) -> bool:
+        """Whether a case has scores of units that are of groups."""
+        return case_id in self.frames and _groups(self.frames[case_id]) is not None
+
     def compare(self, candidate: str, baseline: str, metric: Metric) -> UnitEffect | None:
         """The paired difference of a metric, or None when a side has no scores of it, or no unit in common."""
         column = metric.hit_column or metric.score_column

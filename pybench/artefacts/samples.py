@@ -132,7 +132,8 @@ def _calibration_data(
 ) -> Samples | None:
     """Samples of the training split, at most as many as asked for, evenly spaced; None when the model has no data."""
     if parameters.get("data") is not None:
-        return open_labelled(files["data"], "train", specs).limited(parameters["calibration_images"])
+        samples = open_labelled(files["data"], parameters["data_sha256"], "train", specs)
+        return samples.limited(parameters["calibration_images"])
     name = parameters["images"]
     data_set, row = DATA_SETS.get(name or ""), models.get(parameters["model"])
     if data_set is not None and data_set.open is not None and row is not None:

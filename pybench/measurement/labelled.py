@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,17 @@ from pybench.onnx_file.graph import read_graph
 from pybench.runtimes.session import TensorSpec
 
 
-def open_labelled(path: Path, split: Split, specs: Sequence[TensorSpec], task: Task | None = None) -> Samples:
-    """The samples of one split. `specs`: the model's inputs; `task`: None where nothing is judged. Raises InputError
-    where the arrays do not fit the inputs."""
+def open_labelled(
+    path: Path, sha256: str | None, split: Split, specs: Sequence[TensorSpec], task: Task | None = None
+) -> Samples:
+    """The samples of one split. `sha256`: of the file, as the case was made of it; `specs`: the model's inputs; `task`:
+    None where nothing is judged. Raises InputError where the file is another, or its arrays do not fit the inputs."""
+    if not path.is_file() or _sha256(path) != sha256:
+        what = "has changed" if path.is_file() else "is gone"
+        raise InputError(
+            f"{path} {what} since the plan was read",
+            hint="run the plan again, by its file: samples that have changed are another case",
+        )
     samples = open_arrays(path, split, [spec.name for spec in specs], task)
     first = samples.fed(specs[0].name, np.arange(1))
     for spec in specs:
@@ -31,6 +40,11 @@ def open_labelled(path: Path, split: Split, specs: Sequence[TensorSpec], task: T
                 hint="store one row a sample, of the shape that the model takes",
             )
     return samples
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def judged_output(request: RunRequest) -> int:

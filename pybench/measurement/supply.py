@@ -15,7 +15,7 @@ import numpy as np
 
 from pybench import preprocess
 from pybench.case import Case
-from pybench.case.data import data_of, data_set_of, preprocessing_of, task_of
+from pybench.case.data import content_of, data_of, data_set_of, preprocessing_of, task_of
 from pybench.case.factors import DATA, NORMAL, ZEROS, is_built_in
 from pybench.errors import InputError
 from pybench.measurement.feed import corpus_of, tokenizer_of
@@ -102,9 +102,11 @@ def image_source(request: RunRequest) -> Any:
 def judging_samples(request: RunRequest, opened: OpenedModel) -> Samples:
     """What the outputs of a case are scored on: its arrays or images, or what its model is judged on. Raises InputError
     when there is nothing, or the model does not take it."""
-    if request.case.data is not None:
-        return open_labelled(request.files["data"], "validation", opened.session.inputs, task_of(request.case))
-    row, data_set = opened.row, data_set_of(request.case)
+    case = request.case
+    if case.data is not None:
+        path, specs = request.files["data"], opened.session.inputs
+        return open_labelled(path, content_of(case), "validation", specs, task_of(case))
+    row, data_set = opened.row, data_set_of(case)
     if row is not None and data_set is not None and data_set.open is not None:
         return open_samples(data_set.name, "validation", row)
     return _judging_images(request, opened).as_samples()

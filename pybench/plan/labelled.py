@@ -200,14 +200,17 @@ def _judged_output(case: Case, model: OnnxModel | None) -> Value | None:
 def _check_judged(file: _File, case: Case, output: Value | None) -> None:
     """Labels against the task, and against the output that is judged."""
     labels = file.arrays[LABELS]
+    if not labels.element.startswith(("int", "uint", "float")):
+        hint = "store values, or classes from 0 in the order of the model's outputs"
+        raise Misfit(f"{LABELS} are {labels.element}, not integers or floats", hint, FACTOR)
     if case.task is None:
         what = f"{LABELS} are {labels.element}, which tells no task"
         raise Misfit(what, f"set `task`: {', '.join(TASKS)}", "task")
     task = TASKS[case.task]
     of_classes = task.classes is not None
-    if not labels.element.startswith(("int", "uint") if of_classes else ("int", "uint", "float")):
-        takes = "integers, such as int64" if of_classes else "floats, or integers"
-        raise Misfit(f"{LABELS} are {labels.element}, and {task.name} takes {takes}", "store them as that", FACTOR)
+    if of_classes and labels.element.startswith("float"):
+        what = f"{LABELS} are {labels.element}, and {task.name} takes integers"
+        raise Misfit(what, 'store classes: labels.astype("int64")', FACTOR)
     if not task.takes(len(labels.shape) + of_classes):
         wanted = ", ".join(size for size in task.output if not of_classes or size != task.output[task.classes or 0])
         hint = "store them as that, or set another `task`"

@@ -83,6 +83,7 @@ class CaseFinding:
     devices: those that its runs ran on
     folders: block -> run directory, relative to the campaign
     metrics: name -> what its runs say of it
+    in_groups: whether units of its data are of groups, so that intervals over units are of whole groups
     """
 
     case: Case
@@ -92,6 +93,7 @@ class CaseFinding:
     folders: Mapping[int, str]
     metrics: Mapping[str, MetricFinding]
     cautions: tuple[CautionFinding, ...]
+    in_groups: bool
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -154,6 +156,7 @@ def _describe_case(
         folders={row["block"]: row["folder"] for row in rows},
         metrics=metrics,
         cautions=tuple(CautionFinding(code, metric, runs) for (code, metric), runs in cautions.items()),
+        in_groups=units.in_groups(case.id),
     )
 
 

@@ -78,8 +78,8 @@ def test_errors_of_a_regression_are_taken_in_float64() -> None:
     assert found.labels == {"negative_outputs": 0}
     below = regression.judge(batches(-outputs, 2), samples(truth), "m", "point")
     assert below.labels == {"negative_outputs": 2}
-    with pytest.raises(InputError, match=r"m gives \[2\], and the truth has \[2, 1\]"):
-        regression.judge(batches(outputs[:, 0], 2), samples(truth), "m", "point")
+    with pytest.raises(InputError, match=r"m gives \[2, 2\], and the truth has \[2, 1\]"):
+        regression.judge(batches(outputs.repeat(2, 1), 2), samples(truth), "m", "point")
 
 
 def stored_metrics(found: TaskScores, folder: Path) -> dict[str, Any]:
@@ -117,3 +117,24 @@ def test_a_perplexity_above_every_float_is_stored_as_missing(tmp_path: Path) -> 
     stored = stored_metrics(found, tmp_path)["perplexity"]
     assert stored["value"] is None
     assert stored["reason"] == "not_finite: the exponential of 775 nats is larger than any float64"
+
+
+def test_dice_of_an_image_whose_model_tells_more_classes_apart() -> None:
+    truth = np.array([[[1, 0]]], np.uint8)  # one image of two pixels
+    scores = np.array([[[[0.0, 3.0]], [[2.0, 0.0]], [[0.0, 0.0]], [[1.0, 1.0]]]])
+    found = segmentation.judge(batches(scores, 1), samples(truth, ("0", "1", "2")), "m", "sample")
+    assert found.metrics["dice_percent"].value == 100.0
+    assert found.labels["dice_percent_by_class"] == {"1": 100.0}  # nothing is of class 2
+
+
+def test_a_window_of_several_tokens_has_the_mean_of_their_nats() -> None:
+    scores = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]]]))
+    found = language.judge(batches(scores, 1), samples(np.array([[0, 1]])), "m", "sample")
+    assert found.columns["nats"].tolist() == pytest.approx([(math.log(2) + math.log(4 / 3)) / 2])
+    with pytest.raises(InputError, match=r"m gives \[1, 2, 2\] for 1 samples"):
+        language.judge(batches(scores, 1), samples(np.array([[0, 1, 1]])), "m", "sample")
+
+
+def test_a_dimension_of_one_value_is_none() -> None:
+    found = regression.judge(batches(np.array([[1.0], [2.0]]), 2), samples(np.array([1.0, 4.0])), "m", "sample")
+    assert found.columns["absolute_error"].tolist() == [0.0, 2.0]

@@ -31,7 +31,7 @@ from pybench.report.canvas import (
     picture,
     plain_log_ticks,
 )
-from pybench.report.labels import bound_text, case_text, criterion_label, pair_texts
+from pybench.report.labels import bound_text, case_text, comparison_label, criterion_label, pair_texts
 from pybench.report.rows import HEIGHT_INCH, NAMED_ROWS, draw_estimates, number_rows
 from pybench.report.sections.findings.contrast_tables import context_factors, subjects
 
@@ -103,9 +103,8 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
                 marks.append(_Mark(estimate, None, found.why_none, verdict.subject))
         metric = metrics[name]
         ratio = metric.scale == "ratio"
-        panels.append(
-            _ForestPanel(f"{metric.label} {'ratio' if ratio else 'difference (pp)'}", ratio, None, tuple(marks))
-        )
+        label = comparison_label(metric, "ratio" if ratio else "difference", inverse=False)
+        panels.append(_ForestPanel(label, ratio, None, tuple(marks)))
     return panels
 
 

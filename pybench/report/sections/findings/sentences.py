@@ -155,7 +155,7 @@ def _effect_text(pair: PairFinding) -> str:
     assert effect is not None
     ratio = effect.scale == "ratio"
     number = estimate_text(effect.estimate, signed=not ratio, ratio=ratio)
-    text = f"{found.metric.label} {number}{'' if ratio else ' pp'}"
+    text = f"{found.metric.label} {number}{' pp' if not ratio and found.metric.unit == '%' else ''}"
     lower, upper = effect.estimate.lower, effect.estimate.upper
     null = 1.0 if ratio else 0.0
     if lower is None or upper is None:

@@ -262,10 +262,10 @@ def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:
         return [f"Means over runs with 95 % intervals. {why}"] if found else []
     counts = " or ".join(map(str, sorted({one.n for one in estimates})))
     kind = "Shares with 95 % score intervals" if {one.method for one in estimates} == {WILSON} else "95 % intervals"
-    data = {row.name: row for case in cases if (row := data_set_of(case.case)) is not None and row.group is not None}
+    data = (data_set_of(case.case) for case in cases if case.in_groups)
+    words = dict.fromkeys((row.unit, row.group) for row in data if row is not None)
     alike = [
-        f"{row.unit.capitalize()}s of one {row.group} are alike: intervals are of whole {row.group}s."
-        for row in data.values()
+        f"{unit.capitalize()}s of one {group} are alike: intervals are of whole {group}s." for unit, group in words
     ]
     return [f"{kind} over the {counts} {_unit_word(cases)}s of one run.", *alike]
 
