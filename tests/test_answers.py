@@ -168,6 +168,17 @@ CHANGES: tuple[Change, ...] = (
     *_CODES,
     Change(why="`fixed_batch` is a new factor, of files", answer="idle", stored=None, now="fixed_batch"),
     *(
+        Change(why="labelled arrays are new, and no stored case has some", answer="idle", stored=None, now=name)
+        for name in ("task", "output")
+    ),
+    *(
+        Change(why="inference is calibrated on labelled arrays", answer="idle", stored=None, now="data", where=where)
+        for where in (
+            *({"workload": "infer", "precision": precision} for precision in _FLOATING),
+            {"workload": "infer", "quantiser": "qat"},
+        )
+    ),
+    *(
         Change(why="only pictures of folders are cropped, resized and normalised", answer="idle", stored=None, now=name)
         for name in ("crop_share", "interpolation", "normalisation")
     ),

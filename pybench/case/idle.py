@@ -156,7 +156,7 @@ NOT_PREPROCESSED = Idle(
     "only pictures of a folder that `images` names are cropped, resized and normalised",
 )
 NO_LABELLED = Idle(
-    lambda case: not case.workload_row.by_task and _is_not_calibrated(case),
+    lambda case: case.workload_row.uses("labelled") and not case.workload_row.by_task and _is_not_calibrated(case),
     "in infer, samples are used only to find the ranges of int8 and fp8",
 )
 NOT_LABELLED = Idle(lambda case: case.data is None, "it is about labelled arrays, which `data` names")

@@ -22,7 +22,7 @@ PLAN_KEYS = {
 ENTRY_KEYS = {
     "repetitions": "runs of each case of this entry, in place of the plan's number",
     "slo_ms": "bounds of latency in ms: the share of iterations within each, and the samples a second in these",
-    "data": "your own labelled samples, an .npz; as a mapping: another way to write images, corpus and tokenizer",
+    "data": "as a mapping it is another way to write images, corpus and tokenizer",
     "zip": "lists that advance together",
     "include": "single cells next to the product; factors that have one value in the entry apply here too",
     "exclude": "cells to leave out",

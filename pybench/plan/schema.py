@@ -113,12 +113,15 @@ def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:
     types = {
         "repetitions": _REPETITIONS,
         "slo_ms": _one_or_many(_BOUND_MS),
-        "data": {"anyOf": [_reference("Data"), _one_or_many(_reference("data_value"))]},
         "zip": _blocks("ZipBlock"),
         "include": _blocks("Cell"),
         "exclude": _blocks("Selection"),
     }
-    return {**_lists(settable.values()), **_described(types, keys.ENTRY_KEYS)}
+    factors = _lists(settable.values())
+    data = factors["data"]
+    said_of_both = f"{data['description']}; {keys.ENTRY_KEYS['data']}"
+    factors["data"] = {"description": said_of_both, "anyOf": [_reference("Data"), {"anyOf": data["anyOf"]}]}
+    return {**factors, **_described(types, keys.ENTRY_KEYS)}
 
 
 def _contrast() -> dict[str, Schema]:

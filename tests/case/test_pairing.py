@@ -48,6 +48,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "crop_share": (PICTURES, 0.5),
     "interpolation": (PICTURES, "bicubic"),
     "normalisation": (PICTURES, "half"),
+    "data": ({}, "mine.npz"),
 }
 
 

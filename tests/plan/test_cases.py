@@ -246,6 +246,7 @@ def test_every_factor_can_be_set_to_its_own_default(load: Load, factor: str, tmp
     write_images(tmp_path / "pictures", {"ant": 1, "bee": 1})
     entries += [{"workload": "accuracy", "model": "digits-cnn", "runtime": "torch", "images": "pictures"}]
     places |= dict.fromkeys(("crop_share", "interpolation", "normalisation"), len(entries) - 1)
+    places |= dict.fromkeys(factors_in("labelled", "judging"), 1)
     entry = entries[places.get(factor, 0)]
     entry.setdefault(factor, FACTORS[factor].default)
     assert len(load(f"  - {json.dumps(entry)}\n").cases) == 1

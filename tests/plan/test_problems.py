@@ -419,7 +419,7 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
         ("{workload: noop, exclude: {}}", "4:31: an exclusion without factors"),
         ("{workload: noop, exclude: {workload: noop}}", "4:22: the exclusions leave no cell of this entry"),
         ("{workload: noop, include: [{batch: 3}]}", "4:33: `batch` has no meaning for workload noop"),
-        ("{workload: noop, data: 3}", "4:28: `data` takes a mapping; not 3"),
+        ("{workload: noop, data: 3}", "4:28: `data` takes a path; not 3"),
         ("{workload: null}", "4:16: `workload` takes one of infer, train"),
         (
             f"{{workload: noop, iterations: {HUNDRED}, threads: {HUNDRED}, device: [auto, cpu]}}",

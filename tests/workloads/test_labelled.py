@@ -27,7 +27,9 @@ def judged(folder: Path, name: str, **factors: Any) -> Result:
         "threads": 1,
         "device": "cpu",
     }
-    return run(Case(**given | sources(folder, name) | factors), files_of(folder, name))
+    return run(
+        Case(**given | (sources(folder, name) if "sources" not in factors else {}) | factors), files_of(folder, name)
+    )
 
 
 def files_of(folder: Path, name: str) -> dict[str, Path]:
