@@ -48,6 +48,8 @@ _TITLES: dict[FactorGroup, str] = {
     "file": "Your own ONNX file",
     "inputs": "Inputs",
     "shaping": "Shape of a stack",
+    "labelled": "Your own labelled samples",
+    "judging": "What judges them",
 }
 
 

@@ -18,10 +18,9 @@ from pybench.catalogue.tasks import TASKS
 
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
-    "run", "board", "model", "quantising", "engine", "runtime", "images", "tokens", "text", "feeding", "serving",
-    "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading", "copying", "file",
-    "inputs",
-    "shaping", "labelled", "judging",
+    "run", "board", "model", "quantising", "engine", "runtime", "images", "labelled", "judging", "tokens", "text",
+    "feeding", "serving", "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading",
+    "copying", "file", "inputs", "shaping",
 ]  # fmt: skip
 
 

@@ -77,7 +77,13 @@ def labelled_misfit(case: Case, model: OnnxModel | None, path: Path) -> Misfit |
 
 
 def _tokens(inputs: Sequence[Value], arrays: Mapping[str, StoredArray]) -> int | None:
-    """The length of sequences in the file, where the model takes sequences of ids of any length."""
+    """The length of sequences in the file, where the model takes sequences of ids of any length. A library's model,
+    whose inputs are not known, takes what the file has."""
+    inputs = inputs or [
+        Value(name, "tensor", stored.element, (None,) * len(stored.shape))
+        for name, stored in arrays.items()
+        if name not in (LABELS, GROUPS, IDS)
+    ]
     lengths = (
         arrays[value.name].shape[1]
         for value in inputs
