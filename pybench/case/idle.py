@@ -84,6 +84,12 @@ def _has_no_images(case: Case) -> bool:
     return not uses
 
 
+def _has_no_samples(case: Case) -> bool:
+    """Whether labelled arrays are used for nothing."""
+    is_judged = case.workload_row.by_task or not case.workload_row.uses("labelled")
+    return not (is_judged or _takes_data(case)) and _is_not_calibrated(case)
+
+
 def is_fed(case: Case) -> bool:
     """Whether an iteration also fetches its batch."""
     return PATHS[case.path].reads_text or case.fed or case.workers is not None
@@ -156,8 +162,7 @@ NOT_PREPROCESSED = Idle(
     "only pictures of a folder that `images` names are cropped, resized and normalised",
 )
 NO_LABELLED = Idle(
-    lambda case: case.workload_row.uses("labelled") and not case.workload_row.by_task and _is_not_calibrated(case),
-    "in infer, samples are used only to find the ranges of int8 and fp8",
+    _has_no_samples, "in infer, samples are used only for `inputs: data`, and to find the ranges of int8 and fp8"
 )
 NOT_LABELLED = Idle(lambda case: case.data is None, "it is about labelled arrays, which `data` names")
 NOT_JUDGED = Idle(

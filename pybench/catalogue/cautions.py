@@ -157,7 +157,7 @@ class CautionCode(Enum):
     )
     FEWER_CLASSES = (
         "fewer_classes",
-        "the images have fewer classes than the model has outputs, so class n was compared with output n",
+        "the labels have fewer classes than the model has outputs, so class n was compared with output n",
         "name all classes in the order of the outputs in `classes.txt` next to the class folders (docs/user/models.md)",
     )
     CORPUS_WRAPPED = (

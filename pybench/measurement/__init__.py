@@ -10,6 +10,7 @@ supply          what a case feeds, as its factor `inputs` says
 inputs          random arrays
 feed            tokens, brought to an iteration
 image_feed      labelled images for training
+labelled        a user's labelled arrays, and which output they judge
 profiles        the kernels of one iteration
 result          what a run gives
 doubts          its cautions

@@ -83,6 +83,8 @@ def supply(request: RunRequest, opened: OpenedModel, ids: TextIds | None = None)
     shapes = resolved(specs, case.batch, case.seq_len, opened.name)
     if case.inputs == ZEROS:
         return Supply(zero_arrays(specs, shapes, ranges), "zeros" + _least_text(ranges))
+    if case.inputs == DATA and case.data is not None:
+        return _labelled(request, opened, shapes)
     if case.inputs == DATA:
         return _images(request, opened)
     return Supply(_stored(request.files["inputs"], specs, shapes), f"the arrays of {case.inputs}")
@@ -137,6 +139,23 @@ def _images(request: RunRequest, opened: OpenedModel) -> Supply:
     pixels = images.load_all()[np.arange(case.batch) % len(images)]
     described = f"{len(images)} validation images of {data_of(case)}"
     return Supply({spec.name: pixels.astype(spec.dtype)}, described)
+
+
+def _labelled(request: RunRequest, opened: OpenedModel, shapes: Mapping[str, tuple[int, ...]]) -> Supply:
+    """Samples that judge, evenly spaced over their order; over and over where there are fewer than the batch. Raises
+    InputError where their sequences have another length than the case's."""
+    case, specs = request.case, opened.session.inputs
+    samples = judging_samples(request, opened).limited(case.batch)
+    fed = samples.fed(specs[0].name, np.arange(case.batch) % len(samples))
+    for spec in specs:
+        own, wanted = list(fed[spec.name].shape), list(shapes[spec.name])
+        if own != wanted:
+            raise InputError(
+                f"{spec.name} of {case.data} is {own}, this case feeds {wanted}",
+                hint="set seq_len to the length of its sequences",
+            )
+    arrays = {spec.name: fed[spec.name].astype(spec.dtype) for spec in specs}
+    return Supply(arrays, f"{len(samples)} samples of {case.data}")
 
 
 def _stored(path: Path, specs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]]) -> Arrays:

@@ -200,12 +200,12 @@ def extremes(path: Path, name: str, stored: StoredArray) -> tuple[int, int, bool
 
 def count_distinct(path: Path, name: str, stored: StoredArray) -> int:
     """How many different elements an array has. Raises InputError where it cannot be read."""
-    return len(set(_rows(path, name, math.prod(stored.shape), *_content(path))))
+    return _count_distinct(path, name, math.prod(stored.shape), *_content(path))
 
 
 def count_zero_rows(path: Path, name: str, stored: StoredArray) -> int:
     """How many rows of an array of integers are zeros alone. Raises InputError where it cannot be read."""
-    return sum(row.count(0) == len(row) for row in _rows(path, name, stored.shape[0], *_content(path)))
+    return _count_zero_rows(path, name, stored.shape[0], *_content(path))
 
 
 def _content(path: Path) -> tuple[int, int]:
@@ -214,17 +214,26 @@ def _content(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-@lru_cache(maxsize=8)
-def _rows(path: Path, name: str, count: int, changed_ns: int, size_bytes: int) -> tuple[bytes, ...]:
+@lru_cache(maxsize=64)
+def _count_distinct(path: Path, name: str, count: int, changed_ns: int, size_bytes: int) -> int:
+    return len(set(_rows(path, name, count)))
+
+
+@lru_cache(maxsize=64)
+def _count_zero_rows(path: Path, name: str, count: int, changed_ns: int, size_bytes: int) -> int:
+    return sum(row.count(0) == len(row) for row in _rows(path, name, count))
+
+
+def _rows(path: Path, name: str, count: int) -> Iterator[bytes]:
     """The bytes of each of `count` rows."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(name + _SUFFIX) as file:
             _header(file)
-            content = file.read()
+            size = (archive.getinfo(name + _SUFFIX).file_size - file.tell()) // count
+            for _ in range(count):
+                yield file.read(size)
     except _BROKEN as error:
         raise InputError(f"its array {name} cannot be read ({error})", hint=_AS_NUMPY) from error
-    size = len(content) // max(count, 1)
-    return tuple(content[row * size : (row + 1) * size] for row in range(count))
 
 
 @lru_cache(maxsize=64)

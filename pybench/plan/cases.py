@@ -363,7 +363,7 @@ class CaseBuilder:
         model = self._own_model(case)
         if model is not None and (found := misfit_of(model, case, of_images=_judges_images(case))):
             return found, case.model
-        if case.data is not None:
+        if case.data is not None and not is_idle("data", case):
             labelled = labelled_misfit(case, model, self.files.find("data", case.data).path)
             if labelled is not None:
                 return labelled, case.data

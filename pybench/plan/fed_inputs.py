@@ -42,8 +42,8 @@ def input_of(row: Model) -> Value:
 
 def _misfit_of_data(case: Case, model: OnnxModel | None) -> Misfit | None:
     row = case.model_row
-    if row is not None and row.takes_text:
-        return None
+    if case.data is not None or (row is not None and row.takes_text):
+        return None  # labelled arrays are looked at as such (`labelled`)
     hint = "write `inputs: FILE.npz`, with an array for each input"
     if row is not None and not row.takes_images:
         return Misfit(f"there is no data for {row.name}", hint, FACTOR)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.case import Case
+from pybench.case.factors import DATA
 from pybench.catalogue.data_sets import GROUPS, IDS, LABELS, TRAIN
 from pybench.catalogue.tasks import REGRESSION, TASKS, Task
 from pybench.errors import InputError
@@ -131,9 +132,9 @@ def _check_inputs(file: _File, case: Case, inputs: Sequence[Value], ranges: Mapp
     if not inputs:
         return
     tokens = _tokens(inputs, file.arrays) or case.seq_len
-    is_built = case.runtime_row is not None and case.runtime_row.opens == "engine"
-    if is_built and tokens != case.seq_len:  # its outputs are compared with FP32's on the samples
-        what = f"its sequences have {tokens} ids, and an engine is built for seq_len {case.seq_len}"
+    is_engine = case.runtime_row is not None and case.runtime_row.opens == "engine"  # samples tell how exact it is
+    if tokens != case.seq_len and (is_engine or case.inputs == DATA):
+        what = f"its sequences have {tokens} ids, and the case has seq_len {case.seq_len}"
         raise Misfit(what, f"set seq_len: {tokens}", "seq_len")
     shapes = fed_shapes(inputs, case.batch, tokens, sizes_of(case))
     trained = next((file.arrays[TRAIN + value.name] for value in inputs if TRAIN + value.name in file.arrays), None)

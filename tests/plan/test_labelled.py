@@ -180,6 +180,21 @@ def test_an_engine_is_built_for_the_sequences_that_it_is_compared_on(
 ) -> None:
     write_text_classifier(tmp_path)
     text = entry("text", workload="infer").replace("onnxruntime", "tensorrt")
-    assert "an engine is built for seq_len 128 (set seq_len: 12)" in problems(text)[0]
+    assert "its sequences have 12 ids, and the case has seq_len 128 (set seq_len: 12)" in problems(text)[0]
     assert load(text.replace("npz", "npz, seq_len: 12")).cases[0].data == "text.npz"
     assert load(entry("text", TEXT).replace("onnxruntime", "tensorrt")).cases[0].seq_len == TOKENS
+
+
+def test_samples_can_be_what_inference_is_fed_with(load: Load, problems: Problems, tmp_path: Path) -> None:
+    write_text_classifier(tmp_path)
+    text = entry("text", "inputs: data", "infer", "fp32")
+    assert "its sequences have 12 ids, and the case has seq_len 128" in problems(text)[0]
+    assert load(text.replace("npz", "npz, seq_len: 12")).cases[0].data == "text.npz"
+
+
+def test_samples_that_are_used_for_nothing_are_not_looked_at(load: Load, tmp_path: Path) -> None:
+    write_text_classifier(tmp_path)
+    write_regressor(tmp_path)
+    other = "  - {workload: infer, model: regressor.onnx, runtime: onnxruntime}\n"
+    whole = f"schema_version: 1\nname: test\ndefaults: {{data: text.npz}}\nmatrix:\n{other}{entry('text', TEXT)}"
+    assert [case.data for case in load(whole, whole=True).cases] == [None, "text.npz"]

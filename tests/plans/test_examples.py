@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -93,6 +94,7 @@ def test_what_is_commented_out_in_the_plans_is_valid_too(tmp_path: Path) -> None
             for one in ("cat", "dog"):
                 (tmp_path / file / one).mkdir(parents=True)
                 (tmp_path / file / one / "1.png").write_bytes(b"P5 1 1 255\n ")  # a grey pixel
+        np.savez(tmp_path / "mine.npz", images=np.zeros((4, 1, 8, 8), np.float32), labels=np.arange(4))
         (tmp_path / "path").mkdir(exist_ok=True)
         (tmp_path / "path/to").mkdir(exist_ok=True)
         (tmp_path / "path/to/resnet50.pt").write_bytes(b"weights")

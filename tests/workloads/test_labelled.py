@@ -15,7 +15,7 @@ from pybench.case import Case
 from pybench.errors import InputError
 from pybench.measurement.result import Result
 from pybench.models.labelled import calibrating
-from tests.support.labelled import IN_A_GROUP, sources, write_regressor, write_segmenter, write_text_classifier
+from tests.support.labelled import IN_A_GROUP, TOKENS, sources, write_regressor, write_segmenter, write_text_classifier
 from tests.support.making import artefacts_of, run
 
 
@@ -122,3 +122,11 @@ def test_a_built_in_model_takes_arrays_by_the_name_of_its_input(tmp_path: Path) 
         )
         with pytest.raises(InputError, match=said):
             run(case, {"data": path})
+
+
+def test_inference_can_be_fed_with_samples(tmp_path: Path) -> None:
+    write_text_classifier(tmp_path)
+    factors = {"workload": "infer", "inputs": "data", "iterations": 2, "seq_len": TOKENS, "idle_window_s": 0.0}
+    assert judged(tmp_path, "text", **factors).labels["inputs"] == "16 samples of text.npz"
+    with pytest.raises(InputError, match=r"ids of text.npz is \[16, 12\], this case feeds \[16, 11\]"):
+        judged(tmp_path, "text", **factors | {"seq_len": TOKENS - 1})

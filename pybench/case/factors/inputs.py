@@ -158,7 +158,7 @@ class InputFactors(SizeFactors):
         "labelled",
         absent="`images`, or what the model was trained on here",
         idle=idle.NO_LABELLED,
-        follows=("precision",),
+        follows=("precision", "inputs"),
         answers=True,
     )
     task: str | None = factor(
@@ -184,8 +184,8 @@ class InputFactors(SizeFactors):
     inputs: str = factor(
         "file",
         NORMAL,
-        "what the model is fed with: `normal` random numbers, `zeros`, the case's own `data` (images, or ids of text), "
-        "or an .npz with an array for each input",
+        "what the model is fed with: `normal` random numbers, `zeros`, the case's own `data` (images, samples, "
+        "or ids of text), or an .npz with an array for each input",
         "inputs",
         choices=(NORMAL, ZEROS, DATA),
         idle=idle.FED_BY_PATH,
