@@ -61,7 +61,8 @@ class CalibrationSamples(Sequence[Arrays]):
         if self._data is not None:
             built_in = parameters[named] in DATA_SETS
             self.source = parameters[named] if built_in else files[named].name
-            self.held_out = built_in or bool(self._data.inputs) or has_splits(files[named])
+            is_parted = bool(self._data.inputs)  # a user's arrays are, when they are opened
+            self.held_out = built_in or is_parted or has_splits(files[named])
             wanted = len(self._data)
         self.total = wanted - wanted % fixed if fixed else wanted
         if self.total == 0:

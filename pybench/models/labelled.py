@@ -41,8 +41,8 @@ def open_arrays(path: Path, split: Split, inputs: Sequence[str], task: Task | No
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = set(archive.files)
-            _check_names(path, names, inputs)
             is_apart = any(TRAIN + name in names for name in inputs)
+            _check_names(path, names, inputs, is_apart=is_apart)
             stored = _beside(path, archive, inputs)
             prefix = TRAIN if is_apart and split == "train" else ""
             arrays = {name: archive[prefix + name] for name in inputs}
@@ -54,8 +54,10 @@ def open_arrays(path: Path, split: Split, inputs: Sequence[str], task: Task | No
     return _samples(arrays, rows, stored, task, has_names=not prefix)
 
 
-def _check_names(path: Path, names: set[str], inputs: Sequence[str]) -> None:
-    missing = [name for name in (*inputs, LABELS) if name not in names]
+def _check_names(path: Path, names: set[str], inputs: Sequence[str], *, is_apart: bool) -> None:
+    """`is_apart`: whether what trains has arrays of its own, one for each input."""
+    trained = [TRAIN + name for name in inputs] if is_apart else []
+    missing = [name for name in (*inputs, *trained, LABELS) if name not in names]
     if missing:
         hint = f"the model's inputs are {', '.join(inputs)}"
         raise InputError(f"{path} has no array {missing[0]}", hint=hint)

@@ -89,6 +89,7 @@ def test_a_limit_keeps_inputs_truth_and_groups_together(path: Path) -> None:
     ("more", "inputs", "said"),
     [
         ({}, ["x", "y"], "has no array y"),
+        ({"y": np.zeros(20), "train_y": np.zeros(3)}, ["x", "y"], "has no array train_x"),
         ({"ids": np.zeros(20, int)}, ["x"], "repeat"),
         ({"groups": np.zeros(19, int)}, ["x"], "are not one a sample"),
         ({"groups": np.zeros(20, int)}, ["x"], "has one group, which cannot both calibrate and judge"),
