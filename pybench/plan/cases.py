@@ -91,7 +91,7 @@ class CaseBuilder:
         if not self._fits(settings, cell, entry, damaged):
             return None
         case = self._case(settings)
-        if case is None or not self._feeds(case, settings) or not self._can_be(case, settings):
+        if case is None or not self._feeds(case, settings, damaged) or not self._can_be(case, settings):
             return None
         return case
 
@@ -346,11 +346,11 @@ class CaseBuilder:
         """What the user's ONNX file says, if the case has one."""
         return self.files.model(case.model) if case.model is not None and case.names_onnx else None
 
-    def _feeds(self, case: Case, settings: dict[str, Setting]) -> bool:
+    def _feeds(self, case: Case, settings: dict[str, Setting], damaged: bool) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""
         misfit, about = self._misfit(case)
-        if misfit is None:
-            return True
+        if misfit is None or (damaged and misfit.factor not in settings):
+            return misfit is None
         written = {"batch": "batch_tokens", "task": "data", "output": "data"}.get(misfit.factor, "")
         place = next((name for name in (misfit.factor, written) if name in settings), "model")
         self._say(settings[place].path, f"`{place}`: {about}: {misfit.what}", misfit.hint)

@@ -136,6 +136,12 @@ def test_what_does_not_fit_is_one_problem_at_its_place(problems: Problems, tmp_p
     assert at.startswith((f"{name}.npz", "logit", "pooled", "classification", "language"))
 
 
+def test_a_task_that_cannot_be_read_is_not_missing_too(problems: Problems, tmp_path: Path) -> None:
+    write_segmenter(tmp_path)
+    (found,) = problems(entry("segmenter", "task: segmentaton"))
+    assert "did you mean `segmentation`?" in found
+
+
 def test_a_file_that_is_no_npz_is_a_problem(problems: Problems, tmp_path: Path) -> None:
     write_regressor(tmp_path)
     (tmp_path / "regressor.npz").write_bytes(b"PK nothing")
