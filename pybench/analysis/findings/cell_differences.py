@@ -26,7 +26,8 @@ from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import Metric
 
 MODEL, TRAINING = "model", "training_seed"
-_OF_MODELS = ("checkpoint", "images", "image_size")  # they follow from the model, unless a plan gives it several
+# They follow from the model, unless a plan gives it several.
+_OF_MODELS = ("checkpoint", "images", "image_size", "data", "output")
 
 
 @dataclass(frozen=True, slots=True)
