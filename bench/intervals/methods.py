@@ -103,15 +103,16 @@ def none(draw: Draw) -> Bounds:
     return Bounds(-infinite, infinite)
 
 
-def student(draw: Draw) -> Bounds:
-    return _around(draw, stats.t.ppf(1 - TAIL, draw.n - 1) * draw.error)
+def student(draw: Draw, tail: float = TAIL) -> Bounds:
+    return _around(draw, stats.t.ppf(1 - tail, draw.n - 1) * draw.error)
 
 
-def skew_adjusted(draw: Draw) -> Bounds:
-    """Student's t; on the side of the longer tail farther out by the skewness term (Johnson 1978, Hall 1983)."""
-    quantile = float(stats.t.ppf(1 - TAIL, draw.n - 1))
+def skew_adjusted(draw: Draw, tail: float = TAIL) -> Bounds:
+    """Student's t; on the side of the longer tail farther out by the skewness term (Johnson 1978, Hall 1983).
+    `tail`: probability on each side."""
+    quantile = float(stats.t.ppf(1 - tail, draw.n - 1))
     longer = draw.skewness / math.sqrt(draw.n) * (2 * quantile**2 + 1) / 6 * draw.error
-    bounds = student(draw)
+    bounds = student(draw, tail)
     return Bounds(bounds.lower + np.minimum(longer, 0), bounds.upper + np.maximum(longer, 0))
 
 

@@ -24,8 +24,9 @@
     └── unknown      stored metrics that this pybench has no row of
 
 `statistics` makes estimates of plain numbers, `findings` has a module for each kind of finding, and `protocols` has
-those of papers. `measurements` collects the values that count, `units` the scores of units of data, and
-`comparability` says which runs may be compared. The repetition (a process) is the unit; iterations are nested in it.
+those of papers. `decision` says between blocks whether there are enough of them. `measurements` collects the values
+that count, `units` the scores of units of data, and `comparability` says which runs may be compared. The repetition (a
+process) is the unit; iterations are nested in it.
 No file is opened here, nothing is printed.
 """
 

@@ -72,12 +72,14 @@ class Measurements:
     failures: case id -> its commonest `outcome: reason` besides `ok`
     unknown: metric that the catalogue has no row of -> how many values of it are stored
     metrics: rows by name, in the order of tables
+    tests: how many share the level of each interval over blocks: the looks, where they tell when to stop
     """
 
     cells: Mapping[tuple[str, str], MetricValues]
     failures: Mapping[str, str]
     unknown: Mapping[str, int]
     metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
+    tests: int = 1
 
     def of_case(self, case_id: str) -> dict[str, MetricValues]:
         return {name: self.cells[case_id, name] for name in self.metrics if (case_id, name) in self.cells}
@@ -95,8 +97,9 @@ class Measurements:
         return self.cell(case_id, metric).why_empty() or self.failures.get(case_id, "not measured")
 
 
-def collect(dataset: Dataset) -> Measurements:
-    """One pass over the cells. A metric without a row is counted and left in the frame: nothing is known of it."""
+def collect(dataset: Dataset, questions: int = 1) -> Measurements:
+    """One pass over the cells. A metric without a row is counted and left in the frame: nothing is known of it.
+    `questions`: how many are asked at each look, if their intervals have to hold together."""
     invalid = _invalidities(dataset)
     rows = dataset.metric_rows("case_id", "block", "outcome").lazy()
     stored = rows.filter(pl.col("outcome") == "ok", pl.col("metric").is_not_null())
@@ -114,7 +117,9 @@ def collect(dataset: Dataset) -> Measurements:
         if metric.needs_every_run:
             withhold(cell)
         _leave_out_survivors(cell)
-    return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics)
+    rule = dataset.plan.repetitions.rule
+    tests = questions * (1 if rule is None else len(rule.looks))
+    return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics, tests)
 
 
 class _StoredValues(NamedTuple):

@@ -41,6 +41,7 @@ from pybench.campaign.layout import (
     RUNS,
     SCHEMA_VERSION,
     SENSORS,
+    STOPPED,
     SUMMARY,
 )
 from pybench.case import Case, case_from_json
@@ -73,6 +74,8 @@ def read_json(path: Path, hint: str | None = None, *, text: bytes | None = None)
 
 def restore_hint(path: Path) -> str:
     """What to do about a stored file that is damaged: a plan's is not remade by running, a run's is."""
+    if path.name == STOPPED:
+        return f"remove it and run {path.parent} again: what was decided follows from the runs"
     if path.name == PLAN_RESOLVED:
         return f"restore it; or run {path.with_name(PLAN)} again with another --out: nothing here was changed"
     return f"restore it, or remove its folder {path.parent} and run again"
@@ -251,6 +254,11 @@ class CampaignDirectory:
     @property
     def plan_resolved(self) -> Path:
         return self.path / PLAN_RESOLVED
+
+    @property
+    def stopped(self) -> Path:
+        """Why no further block is run; there where the plan has a rule for it, and it ended the campaign."""
+        return self.path / STOPPED
 
     @property
     def report(self) -> Path:

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plan.resolved.json as a value: what a campaign's plan means, read without the room that reads plans."""
+"""plan.resolved.json as a value: what a campaign's plan means, read without the room that reads plans.
+
+Where the plan says when there are enough blocks, stopped.json has how many were. It follows from the runs: whoever runs
+the campaign again finds the same, and replaces it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
+from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_from_json, service_levels
 from pybench.case.curves import PlannedCurve
+from pybench.case.repetitions import Stop, StopReason
 from pybench.errors import CorruptError, UsageError
 
 
@@ -45,6 +52,10 @@ class ResolvedPlan:
         """How many blocks the campaign has."""
         return self.repetitions.blocks(self.cases)
 
+    def stopped(self, stop: Stop | None) -> ResolvedPlan:
+        """The same after a stop, or, with None, before any."""
+        return replace(self, repetitions=self.repetitions.stopped(stop))
+
     def named(self, name: str, directory: Path) -> Case:
         """The one case that a title or the beginning of an id names. Raises UsageError for none or several.
         `directory`: of the campaign, which the hint lists."""
@@ -61,14 +72,35 @@ class ResolvedPlan:
 
 
 def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
-    """Reads plan.resolved.json; `CorruptError` when it is malformed."""
+    """Reads plan.resolved.json, and where the campaign stopped; `CorruptError` when one of them is malformed."""
     content = read_checked(
         campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files")
     )
     try:
-        return parse_resolved_plan(content)
+        plan = parse_resolved_plan(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=restore_hint(campaign.plan_resolved)) from error
+    return plan if plan.repetitions.rule is None else plan.stopped(_read_stop(campaign, plan.repetitions.rule.at_most))
+
+
+def _read_stop(campaign: CampaignDirectory, at_most: int) -> Stop | None:
+    if not campaign.stopped.is_file():
+        return None
+    content = read_checked(campaign.stopped, ("after_block", "reason"))
+    after, reason = content["after_block"], content["reason"]
+    if not isinstance(after, int) or not 1 <= after <= at_most or reason not in get_args(StopReason):
+        what = f"{campaign.stopped}: no stop of a campaign of at most {at_most} blocks"
+        raise CorruptError(what, hint=restore_hint(campaign.stopped))
+    return Stop(after, reason)
+
+
+def store_stop(campaign: CampaignDirectory, stop: Stop | None) -> None:
+    """Writes where the campaign stopped. None: it has not, and a stop from before is no longer one."""
+    if stop is not None:
+        content = {"schema_version": SCHEMA_VERSION, "after_block": stop.after_block, "reason": stop.reason}
+        storage.write_json(campaign.stopped, content)
+    else:
+        campaign.stopped.unlink(missing_ok=True)
 
 
 def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:

@@ -9,7 +9,8 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     factors     the closed list of factors, and their values
     case        one value of each factor, and the case's id
     data        what a case is calibrated and judged on, and its task
-    repetitions how often a campaign runs each case
+    repetitions how often a campaign runs each case, and when it stops
+    questions   what blocks of runs can decide
     idle        factors that change nothing about a case
     service_levels  the bounds of latency that are asked about
     yields      the metrics that a case can have

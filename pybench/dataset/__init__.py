@@ -28,6 +28,7 @@ from pybench.campaign.layout import COMPLETE
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
+from pybench.case.repetitions import Stop
 from pybench.collector import no_collection
 from pybench.dataset.energy import BoardEnergies
 from pybench.dataset.environments import EnvironmentFacts
@@ -165,15 +166,23 @@ def _beside(heads: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
 
 
 @no_collection()
-def load(directory: str | PathLike[str], *, hash_all: bool = False, processes: Processes | None = None) -> Dataset:
+def load(
+    directory: str | PathLike[str],
+    *,
+    hash_all: bool = False,
+    processes: Processes | None = None,
+    stop: Stop | None = None,
+) -> Dataset:
     """Reads a campaign. Raises `UsageError` when `directory` is none, `CorruptError` naming every finished run that is
     unreadable or not as it was when it finished.
 
     Runs that changed since they were hashed last are hashed. `hash_all`: every byte of every finished run is, also of
-    attempts that do not count. `processes`: which read the runs; None: this one alone.
+    attempts that do not count. `processes`: which read the runs; None: this one alone. `stop`: reads a campaign that
+    stops when it is decided as if it had stopped there.
     """
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
+    plan = plan if stop is None else plan.stopped(stop)
     planned = {case.id: case for case in plan.cases}
     blocks = {case.id: plan.repetitions.asked(case) for case in plan.cases}
     hashed = HashedRuns(campaign.path, hash_all=hash_all)

@@ -18,19 +18,21 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pybench import runner
-from pybench.analysis.statistics.ranking import LOOKS, Ranking, is_look, rank
+from pybench.analysis.statistics.ranking import Ranking, rank
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
+from pybench.case.repetitions import looks_until
 from pybench.machine import Machine
 from pybench.quick.candidates import is_baseline
 from pybench.runner.call import Listener
 from pybench.runner.schedule import block_order
 
 METRIC = "latency_mean_ms"
-MOST_BLOCKS = LOOKS[-1]
+MOST_BLOCKS = 20
+LOOKS = looks_until(MOST_BLOCKS)
 MOST_FAILURES = 2  # runs of a case in one call, after which it is given up: one may be an accident
 
 StoppedBy = Literal["decided", "time", "looks", "interrupted", "failed"]
@@ -101,7 +103,7 @@ def run_rounds(setup: RoundsSetup) -> Rounds:
             rounds.stopped_by = "failed"
             _look(setup.plan.cases, rounds)
             break
-        if is_look(block):
+        if block in LOOKS:
             _look(setup.plan.cases, rounds)
             if rounds.is_decided:
                 rounds.stopped_by = "decided"
@@ -195,7 +197,7 @@ def _look(cases: Sequence[Case], rounds: Rounds) -> None:
         if times:
             groups.setdefault(case.batch, {})[case.id] = times
     groups = {batch: group for batch, group in groups.items() if set.intersection(*map(set, group.values()))}
-    rounds.rankings = dict(zip(groups, rank(list(groups.values())), strict=True))
+    rounds.rankings = dict(zip(groups, rank(list(groups.values()), len(LOOKS)), strict=True))
 
 
 def _is_pending(setup: RoundsSetup, cases: Sequence[Case], block: int) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +33,8 @@ class Options:
     """A block that another machine began, and that is not done, is done here from its beginning."""
     may_measure_sensors: bool = True
     """False: a board whose power sensor was never measured stays unmeasured."""
+    last_block: Callable[[], int | None] | None = None
+    """Asked before a block begins: the last block that is wanted, None while nobody knows. None: all are wanted."""
 
 
 class Listener(Protocol):

@@ -44,6 +44,8 @@ def run_campaign(
         again = done_elsewhere(campaign, planned, pending, claimant, machine)
         wanted = {(run.case.id, run.block) for run in pending} | again
         pending = [run for run in planned if (run.case.id, run.block) in wanted]
+    if pending and _is_beyond(options, pending[0].block):
+        pending = []
     with _interruption(claimant) as interruption:
         call = RunnerCall(campaign, plan, options, machine, listener, claimant, interruption)
         to_do = {(run.case.id, run.block) for run in pending}
@@ -51,7 +53,8 @@ def run_campaign(
         listener.begin(len(pending), outcomes_of(campaign, kept))
         runner = _Runner(call, _prepared(call, pending), again)
         too_many_failures = runner.run_all(pending)
-        result = tally(campaign, plan, planned)
+        last = None if options.last_block is None else options.last_block()
+        result = tally(campaign, plan, [run for run in planned if last is None or run.block <= last])
     # After the context, so that no signal that it took is lost.
     result.interrupted = interruption.asked
     result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
@@ -74,6 +77,12 @@ def make_artefacts(
     with _interruption(claimant) as interruption:
         call = RunnerCall(campaign, plan, options, machine, listener, claimant, interruption)
         return _made(call, runnable), interruption.asked_by
+
+
+def _is_beyond(options: Options, block: int) -> bool:
+    """Whether a block that is about to begin is no longer wanted."""
+    last = None if options.last_block is None else options.last_block()
+    return last is not None and block > last
 
 
 def _interruption(claimant: Claimant) -> Interruption:
@@ -133,10 +142,13 @@ class _Runner:
 
     def run_all(self, pending: Sequence[PlannedRun]) -> bool:
         """Returns whether it ended itself for its failures."""
-        most = self.call.options.max_failures
+        most, block = self.call.options.max_failures, pending[0].block if pending else 0
         for planned in pending:
             if self.call.interruption.asked:
                 return False
+            if planned.block > block and _is_beyond(self.call.options, planned.block):
+                return False
+            block = planned.block
             if most is not None and self.failures >= most:
                 return True
             attempt = self._claim(planned)

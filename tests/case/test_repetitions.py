@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pybench.case import Case, Repetitions
+from pybench.case.repetitions import Stop, StoppingRule
 
 NOOP, OTHER = Case(workload="noop"), Case(workload="noop", iterations=1)
 ACCURACY = Case(workload="accuracy", model="digits-cnn", runtime="torch")
@@ -43,3 +44,38 @@ def test_stored_numbers_are_read_again_and_those_of_older_campaigns_too() -> Non
     assert Repetitions.from_json(MIXED.as_json()) == MIXED
     assert Repetitions(4).as_json() == {"repetitions": 4}
     assert Repetitions.from_json({"repetitions": 4, "name": "older"}) == Repetitions(4)
+
+
+RULE = StoppingRule(60, 1200.0)
+
+
+def test_a_rule_has_the_largest_number_until_the_campaign_stops() -> None:
+    until = Repetitions.until(RULE)
+    assert (until.of(NOOP), until.of(ACCURACY), until.text([NOOP]), until.most) == (
+        60, 2, "at most 60 repetitions", "at most ",
+    )  # fmt: skip
+    stopped = until.stopped(Stop(8, "decided"))
+    assert (stopped.of(NOOP), stopped.of(ACCURACY), stopped.text([NOOP]), stopped.most) == (8, 2, "8 repetitions", "")
+    assert stopped.stopped(None) == until
+    assert Repetitions(5).stopped(Stop(3, "decided")) == Repetitions(5)
+
+
+def test_a_rule_is_stored_as_the_plan_writes_it_and_a_stop_is_not() -> None:
+    stored = {"repetitions": 60, "stopping": {"until": "decided", "at_most": 60, "within_s": 1200.0}}
+    until = Repetitions.until(RULE)
+    assert until.as_json() == until.stopped(Stop(8, "decided")).as_json() == stored
+    assert Repetitions.from_json(stored) == until
+    with pytest.raises(ValueError, match="until bored"):
+        Repetitions.from_json({"repetitions": 60, "stopping": {"until": "bored", "at_most": 60}})
+
+
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [
+        (Stop(8, "decided"), "stopped after block 8 of at most 60: decided"),
+        (Stop(60, "blocks"), "not decided after 60 blocks"),
+        (Stop(12, "time"), "not decided within 1200 s: stopped after block 12 of at most 60"),
+    ],
+)
+def test_how_it_stopped_is_one_sentence(stop: Stop, text: str) -> None:
+    assert RULE.told(stop) == text

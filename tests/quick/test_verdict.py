@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pybench.analysis.statistics.ranking import rank
 from pybench.case import Case
-from pybench.quick.rounds import Rounds
+from pybench.quick.rounds import LOOKS, Rounds
 from pybench.quick.verdict import OutputAgreement, Row, judge
 
 BLOCKS = range(1, 6)
@@ -22,7 +22,7 @@ def rounds(factors: dict[tuple[str, int], float], spread: float = 0.002) -> tupl
         found.groups.setdefault(batch, {})[case.id] = times
         agreement = OutputAgreement(0.02, 1.0, 32, None) if precision == "int8" else None
         rows.append(Row(case, None, None, None, None, agreement, None))
-    found.rankings = dict(zip(found.groups, rank(list(found.groups.values())), strict=True))
+    found.rankings = dict(zip(found.groups, rank(list(found.groups.values()), len(LOOKS)), strict=True))
     return found, rows
 
 

@@ -35,6 +35,7 @@ from pybench.campaign.layout import (
 )
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
+from pybench.case.repetitions import StoppingRule
 from pybench.catalogue.cautions import Caution
 from pybench.catalogue.validities import VALIDITIES
 from pybench.kernels.profile import Profile, profile_to_json
@@ -63,6 +64,7 @@ class CampaignBuilder:
         *,
         repetitions: int = 5,
         own: Mapping[Case, int] | None = None,
+        rule: StoppingRule | None = None,
         declared: Any = None,
         name: str = "example",
         seed: int = 20260101,
@@ -73,6 +75,8 @@ class CampaignBuilder:
         self.campaign = CampaignDirectory(folder)
         self.cases = tuple(cases)
         self.repetitions = repetitions
+        by_case = {case.id: number for case, number in (own or {}).items()}
+        planned = Repetitions(repetitions, by_case) if rule is None else Repetitions.until(rule)
         self._clock = START
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / PLAN, plan_text)
@@ -82,7 +86,7 @@ class CampaignBuilder:
                 "schema_version": SCHEMA_VERSION,
                 "name": name,
                 "seed": seed,
-                **Repetitions(repetitions, {case.id: number for case, number in (own or {}).items()}).as_json(),
+                **planned.as_json(),
                 "plan_sha256": "0" * 64,
                 "cases": [case_to_json(case) for case in self.cases],
                 **service_levels.to_json(self.cases),

@@ -23,7 +23,8 @@ from typing import Any, Literal
 from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.estimate import Estimate
-from pybench.analysis.statistics.paired import ALPHA, EQUIVALENCE_MARGIN, compare_paired
+from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, compare_paired
+from pybench.analysis.statistics.sequential import confidence_among
 from pybench.case import Case
 from pybench.case.factors import followers_of
 from pybench.case.pairing import agree
@@ -100,7 +101,7 @@ def find_architectures(
         return None
     pairs = _pairs_of(cases)
     ratios = {pair for compiled, eager in pairs for pair in (compiled, eager)}
-    confidence = 1 - ALPHA / max(len(ratios), 1)
+    confidence = confidence_among(max(len(ratios), 1) * measurements.tests)
     found = {pair: _ratio(*pair, 1.0, confidence, measurements, software) for pair in ratios}
     orders = [
         ArchitectureOrder(*compiled, *eager, first, second)
@@ -147,7 +148,7 @@ def _frictions(cases: Sequence[Case], measurements: Measurements, software: Soft
         one = single.get(_key(case, {"batch"}))
         if case.batch == 1 or one is None:
             continue
-        ratio = _ratio(case, one, 1 / case.batch, 1 - ALPHA, measurements, software)
+        ratio = _ratio(case, one, 1 / case.batch, confidence_among(measurements.tests), measurements, software)
         if ratio is not None:
             found.append(BatchFriction(case, ratio))
     return found

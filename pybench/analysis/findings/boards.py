@@ -22,6 +22,7 @@ from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.elementary import log
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.statistics.paired import ALPHA, compare_paired, holm
+from pybench.analysis.statistics.sequential import p_among
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import Metric
 from pybench.dataset.software import BOARD, Software
@@ -98,14 +99,15 @@ def _by_board(
     by_board = {}
     for board, own in blocks.items():
         first, second = ({block: side[block] for block in own} for side in sides)
-        effect = compare_paired(first, second, found.effect.scale)
+        effect = compare_paired(first, second, found.effect.scale, tests=measurements.tests)
         assert effect is not None  # each block has both sides
         by_board[board] = effect.estimate.inverse() if inverse else effect.estimate
     groups = [np.array([[side[block] for block in own] for side in sides]) for own in blocks.values()]
     if found.effect.scale == "ratio":
         groups = [log(group) for group in groups]
     p_value = _p_of_equal_means([group[0] - group[1] for group in groups])
-    return BoardEffects(pair.pair, found.metric, inverse, by_board, p_value)
+    shared = None if p_value is None else p_among(measurements.tests, p_value)
+    return BoardEffects(pair.pair, found.metric, inverse, by_board, shared)
 
 
 def _p_of_equal_means(groups: Sequence[np.ndarray[Any, Any]]) -> float | None:

@@ -20,7 +20,8 @@ import scipy  # loads its parts on first use: commands that compute nothing stay
 from pybench.analysis.comparability import SoftwareComparisons
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.elementary import log
-from pybench.analysis.statistics.estimate import CONFIDENCE, Estimate
+from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.sequential import confidence_among, p_among
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS, Metric
 
@@ -79,11 +80,13 @@ def split_variances(
             values = {case: measurements.cell(case.id, metric.name).values for case in builds}
             known = {case: runs for case, runs in values.items() if len(runs) > 1}
             if len(known) > 1:
-                found.append(_split(known, metric, software.differing_blocks(list(known))))
+                found.append(_split(known, metric, software.differing_blocks(list(known)), measurements.tests))
     return tuple(one for one in found if one is not None)
 
 
-def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: frozenset[int]) -> BuildVariance | None:
+def _split(
+    runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: frozenset[int], tests: int
+) -> BuildVariance | None:
     """None with fewer than two complete blocks that do not differ, or where nothing but build and block makes runs
     differ: there is nothing to set the builds against."""
     complete = sorted(set.intersection(*(set(values) for values in runs.values())) - differing)
@@ -102,7 +105,8 @@ def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: 
     residual = float((residuals**2).sum()) / freedom[1]
     component = max(0.0, (between - residual) / blocks)
     ratio = between / residual
-    tail = (1 - CONFIDENCE) / 2
+    confidence = confidence_among(tests)
+    tail = (1 - confidence) / 2
     bounds = [_share(ratio / float(scipy.special.fdtri(*freedom, quantile)), blocks) for quantile in (1 - tail, tail)]
     return BuildVariance(
         cases=tuple(runs),
@@ -111,8 +115,8 @@ def _split(runs: Mapping[Case, Mapping[int, float]], metric: Metric, differing: 
         blocks_left_out=len(set.union(*(set(values) for values in runs.values()))) - blocks,
         between=component**0.5,
         residual=residual**0.5,
-        share=Estimate(component / (component + residual), bounds[0], bounds[1], builds, F_RATIO),
-        p_value=float(scipy.special.fdtrc(*freedom, ratio)),
+        share=Estimate(component / (component + residual), bounds[0], bounds[1], builds, F_RATIO, confidence),
+        p_value=p_among(tests, float(scipy.special.fdtrc(*freedom, ratio))),
         is_relative=relative,
     )
 

@@ -76,9 +76,10 @@ def find_cache_effects(
             sides = [planned.get(case.with_factors(cache=COLD).id) for case in (warm.case, warm.baseline)]
             if sides[0] is None or sides[1] is None:
                 continue
-            four = (warm.case, warm.baseline, sides[0], sides[1])
+            four, tests = (warm.case, warm.baseline, sides[0], sides[1]), measurements.tests
             for metric in METRICS:
-                found += _effect(contrast.contrast, warm, metric, _values(four, metric, measurements, software))
+                values = _values(four, metric, measurements, software)
+                found += _effect(contrast.contrast, warm, metric, values, tests)
     return tuple(found)
 
 
@@ -97,11 +98,13 @@ def _values(
     return [{block: each[block] for block in sorted(blocks)} for each in values]
 
 
-def _effect(contrast: Contrast, pair: Pair, metric: str, values: Sequence[Mapping[int, float]]) -> list[CacheEffect]:
+def _effect(
+    contrast: Contrast, pair: Pair, metric: str, values: Sequence[Mapping[int, float]], tests: int
+) -> list[CacheEffect]:
     """`values`: of case and baseline, warm, and of case and baseline, cold."""
     if not values[0] or any(number <= 0 for each in values for number in each.values()):
         return []
     warm, cold = values[:2], values[2:]
     ratios = [{block: case[block] / baseline[block] for block in case} for case, baseline in (warm, cold)]
-    effects = [compare_paired(first, second, "ratio") for first, second in (warm, cold, ratios)]
+    effects = [compare_paired(first, second, "ratio", tests=tests) for first, second in (warm, cold, ratios)]
     return [CacheEffect(contrast, pair, metric, *(effect.estimate for effect in effects if effect is not None))]

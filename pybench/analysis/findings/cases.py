@@ -17,6 +17,7 @@ from typing import Any
 from pybench.analysis.measurements import Measurements, MetricValues
 from pybench.analysis.statistics.estimate import EXACT, NORMAL_95, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_geometric_mean, estimate_mean
+from pybench.analysis.statistics.sequential import confidence_among
 from pybench.analysis.units import UnitScores
 from pybench.case import Case
 from pybench.catalogue.metrics import Metric
@@ -145,7 +146,7 @@ def _describe_case(
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
         metric = case.catalogue.metrics[name]
-        metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric))
+        metrics[name] = _describe_metric(metric, cell, units.share(case.id, metric), measurements.tests)
     if CORES in metrics:
         metrics[CORES] = _within_cpus(metrics[CORES], measurements.cell(case.id, UTILISATION))
     return CaseFinding(
@@ -173,10 +174,10 @@ def _why_failed(row: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (row["reason"] or row["outcome"], row["detail"]) if part)
 
 
-def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None) -> MetricFinding:
+def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None, tests: int) -> MetricFinding:
     values = list(cell.values.values())
     over_units = share is not None and bool(values)
-    estimate = share if over_units else estimate_of(metric, values)
+    estimate = share if over_units else estimate_of(metric, values, tests)
     bounds = None
     if cell.bounds:
         bounds = (min(low for low, _ in cell.bounds.values()), max(high for _, high in cell.bounds.values()))
@@ -207,14 +208,15 @@ def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
 
 
-def estimate_of(metric: Metric, values: Sequence[float]) -> Estimate | None:
-    """The mean of a metric over runs with its interval, as every table has it; None without values."""
+def estimate_of(metric: Metric, values: Sequence[float], tests: int = 1) -> Estimate | None:
+    """The mean of a metric over runs with its interval, as every table has it; None without values. `tests`: as in
+    `Measurements`."""
     if not values:
         return None
     sample = Sample.of(values)
     if metric.is_counted and sample.is_constant:
         return Estimate(values[0], values[0], values[0], sample.n, EXACT)
     if metric.mean == "geometric" and (sample.values > 0).all():
-        return estimate_geometric_mean(sample)
-    estimate = estimate_mean(sample)
+        return estimate_geometric_mean(sample, confidence_among(tests))
+    estimate = estimate_mean(sample, confidence_among(tests))
     return estimate if metric.limits is None else estimate.within(*metric.limits)

@@ -25,6 +25,7 @@ from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.elementary import exp, log
 from pybench.analysis.statistics.estimate import Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_mean
+from pybench.analysis.statistics.sequential import confidence_among, p_among
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import Metric
@@ -122,8 +123,8 @@ def mean_over(
         pairs=tuple(known),
         left_out=left_out,
         blocks=blocks,
-        mean=estimate_mean(by_block).exp(),
-        heterogeneity=_heterogeneity(table),
+        mean=estimate_mean(by_block, confidence_among(measurements.tests)).exp(),
+        heterogeneity=_heterogeneity(table, measurements.tests),
         why_none=None,
     )
 
@@ -160,8 +161,8 @@ def _log_ratios(metric: Metric, member: PairFinding, measurements: Measurements)
     return dict(zip(blocks, map(float, ratios), strict=True))
 
 
-def _heterogeneity(table: NDArray[np.float64]) -> Heterogeneity:
-    """`table`: float64 of shape (cells, blocks), logarithms of ratios."""
+def _heterogeneity(table: NDArray[np.float64], tests: int) -> Heterogeneity:
+    """`table`: float64 of shape (cells, blocks), logarithms of ratios. `tests`: as in `Measurements`."""
     means = table.mean(axis=1)
     lowest, highest = exp(float(means.min())), exp(float(means.max()))
     cells, blocks = table.shape
@@ -175,4 +176,4 @@ def _heterogeneity(table: NDArray[np.float64]) -> Heterogeneity:
     noise = float((residuals**2).sum()) / freedom[1]
     component = max(0.0, between - noise / blocks)
     p_value = float(scipy.special.fdtrc(*freedom, blocks * between / noise))
-    return Heterogeneity(lowest, highest, exp(component**0.5), p_value)
+    return Heterogeneity(lowest, highest, exp(component**0.5), p_among(tests, p_value))

@@ -190,7 +190,7 @@ def _compare_metric(
         return PairEffect(metric, _unit_effect(metric, by_unit, first, second), by_unit, declared, None, None)
     if metric.scale == "ratio" and min(*first.values(), *second.values(), float("inf")) <= 0:
         return PairEffect(metric, None, None, declared, None, "a value is not positive, so there is no ratio")
-    effect = compare_paired(first, second, metric.scale)
+    effect = compare_paired(first, second, metric.scale, tests=measurements.tests)
     if effect is None:
         return PairEffect(metric, None, None, declared, None, "no block has values of both sides")
     if metric.is_counted and effect.estimate.method in (EQUAL, SINGLE):

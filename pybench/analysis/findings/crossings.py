@@ -84,12 +84,14 @@ class Stretch:
     """The gap of two lines between two neighbouring values of the factor, `ends`.
 
     left, right: float64 [blocks], the gap at each end, in the same blocks
+    confidence: that of the intervals of the points
     """
 
     ends: tuple[float, float]
     left: Numbers
     right: Numbers
     blocks_excluded: int = 0
+    confidence: float = CONFIDENCE
 
     @property
     def place(self) -> float | None:
@@ -104,7 +106,7 @@ class Stretch:
         sample = Sample((1 - place) * self.left + place * self.right)
         if sample.n < 2 or sample.is_constant:
             return sample.n < 2 or not sample.values.any()
-        lower, upper = pivot_of_mean(sample).bounds(CONFIDENCE)
+        lower, upper = pivot_of_mean(sample).bounds(self.confidence)
         return lower <= 0 <= upper
 
     def at(self, place: float) -> float:
@@ -179,7 +181,8 @@ def _stretch(
     common = set.intersection(*(set(point.values) for point in corners))
     differing = software.differing_blocks([point.case for point in corners]) & common
     values = np.array([[point.values[block] for block in sorted(common - differing)] for point in corners])
-    return Stretch(ends, *_gaps(values, metric), len(differing))
+    confidence = max(point.estimate.confidence for point in corners)
+    return Stretch(ends, *_gaps(values, metric), len(differing), confidence)
 
 
 def _gaps(corners: Numbers, metric: Metric) -> tuple[Numbers, Numbers]:

@@ -207,7 +207,10 @@ def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -
     profile = read_profile(dataset, case.id)
     if profile is None:
         raise _no_profile(dataset, case)
-    means = {name: estimate_of(METRICS[name], [*measurements.cell(case.id, name).values.values()]) for name in _RATIOS}
+    means = {
+        name: estimate_of(METRICS[name], [*measurements.cell(case.id, name).values.values()], measurements.tests)
+        for name in _RATIOS
+    }
     return ExplainedCase(
         case=case,
         name=name,
@@ -227,7 +230,7 @@ def _ratios(
     for metric in _RATIOS:
         first, second = (comparability.kept(measurements.cell(case.id, metric).values) for case in cases)
         if all(value > 0 for value in (*first.values(), *second.values())):
-            effect = compare_paired(first, second, "ratio")
+            effect = compare_paired(first, second, "ratio", tests=measurements.tests)
             found |= {metric: effect.estimate} if effect is not None else {}
     if LATENCY in found:
         return found, None

@@ -28,6 +28,7 @@ from pybench.analysis.statistics.elementary import log
 from pybench.analysis.statistics.estimate import Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_geometric_mean
 from pybench.analysis.statistics.paired import compare_paired
+from pybench.analysis.statistics.sequential import confidence_among
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import METRICS, Amount, Metric
@@ -199,7 +200,7 @@ def _find(
         setting=cases[0],
         energy=energy,
         speed=speed,
-        points=_points(usable, blocks, dataset),
+        points=_points(usable, blocks, dataset, measurements.tests),
         blocks=blocks,
         reference=usable[-1].case if usable else None,
         left_out=tuple((case, left_out[case]) for case in cases if case in left_out),
@@ -222,24 +223,24 @@ def _comparable(limit: _Limit, reference: Case, software: SoftwareComparisons) -
     return (kept, "") if kept.energy else (None, found.why())
 
 
-def _points(limits: Sequence[_Limit], blocks: tuple[int, ...], dataset: Dataset) -> tuple[LimitPoint, ...]:
+def _points(limits: Sequence[_Limit], blocks: tuple[int, ...], dataset: Dataset, tests: int) -> tuple[LimitPoint, ...]:
     if not limits:
         return ()
     energies = np.array([[limit.energy[block] for block in blocks] for limit in limits])
     speeds = np.array([[limit.speed[block] for block in blocks] for limit in limits])
     products = energies / speeds
     wins, delay_wins = (share_of_wins(table, dataset.plan.seed) for table in (energies, products))
-    reference = len(limits) - 1
+    reference, confidence = len(limits) - 1, confidence_among(tests)
     return tuple(
         LimitPoint(
             case=limit.case,
             limit_w=limit.case.power_limit_w,
             seen_w=_seen_limit(limit.case, blocks, dataset),
-            energy=estimate_geometric_mean(Sample.of(energies[place])),
-            speed=estimate_geometric_mean(Sample.of(speeds[place])),
-            energy_delay=estimate_geometric_mean(Sample.of(products[place])),
-            relative_energy=None if place == reference else _ratio(energies, place, reference),
-            relative_speed=None if place == reference else _ratio(speeds, place, reference),
+            energy=estimate_geometric_mean(Sample.of(energies[place]), confidence),
+            speed=estimate_geometric_mean(Sample.of(speeds[place]), confidence),
+            energy_delay=estimate_geometric_mean(Sample.of(products[place]), confidence),
+            relative_energy=None if place == reference else _ratio(energies, place, reference, tests),
+            relative_speed=None if place == reference else _ratio(speeds, place, reference, tests),
             wins_ratio=None if wins is None else float(wins[place]),
             delay_wins_ratio=None if delay_wins is None else float(delay_wins[place]),
         )
@@ -264,9 +265,9 @@ def share_of_wins(values: Numbers, seed: int) -> Numbers | None:
     return shares
 
 
-def _ratio(values: Numbers, place: int, reference: int) -> Estimate:
+def _ratio(values: Numbers, place: int, reference: int, tests: int) -> Estimate:
     case, other = (dict(enumerate(map(float, values[row]))) for row in (place, reference))
-    effect = compare_paired(case, other, "ratio")
+    effect = compare_paired(case, other, "ratio", tests=tests)
     if effect is None:
         raise ValueError("limits without a common block")
     return effect.estimate

@@ -104,7 +104,7 @@ def _speedup(solver: Case, network: Case, measurements: Measurements, software: 
     """Without blocks in which board or common packages differ."""
     times = measurements.cell(solver.id, TIME).values
     kept = software.between(solver, network).kept(times)
-    effect = compare_paired(kept, measurements.cell(network.id, TIME).values, "ratio")
+    effect = compare_paired(kept, measurements.cell(network.id, TIME).values, "ratio", tests=measurements.tests)
     return None if effect is None else effect.estimate
 
 

@@ -326,6 +326,7 @@ def _scenarios(described: _Tests, setting: _SettingToTest, measurements: Measure
                 values,
                 _tukey(variances, later, earlier),
                 comparability,
+                measurements.tests,
             )
             for (later, earlier), comparability in comparabilities.items()
         )
@@ -347,6 +348,7 @@ def _tested(
     values: Mapping[Case, Mapping[int, float]],
     p_tukey: float | None,
     comparability: PairComparability,
+    tests: int,
 ) -> TestedPair:
     first, second = (side.case for side in sides)
     for side in sides:
@@ -363,7 +365,8 @@ def _tested(
     else:
         test = compare_ranks(one, other, "the protocol's test throughout")
     positive = all(value > 0 for case in (first, second) for value in kept[case].values())
-    paired = compare_paired(kept[first], kept[second], metric.scale) if positive or metric.scale != "ratio" else None
+    has_effect = positive or metric.scale != "ratio"
+    paired = compare_paired(kept[first], kept[second], metric.scale, tests=tests) if has_effect else None
     return TestedPair(first, second, test, None, p_tukey, paired, None)
 
 

@@ -22,6 +22,7 @@ import scipy  # loads its parts on first use: commands that compute nothing stay
 from pybench.analysis.statistics.estimate import CONFIDENCE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_by, spread_pivot
 from pybench.analysis.statistics.pivot import Pivot
+from pybench.analysis.statistics.sequential import confidence_among, p_among
 
 ALPHA = 0.05
 POWER = 0.80
@@ -91,8 +92,10 @@ def compare_paired(
     scale: Scale,
     margin: float = EQUIVALENCE_MARGIN,
     confidence: float = CONFIDENCE,
+    tests: int = 1,
 ) -> Effect | None:
-    """The effect of `candidate` against `baseline` (block -> value), or None when no block holds both.
+    """The effect of `candidate` against `baseline` (block -> value), or None when no block holds both. `tests`: how
+    many share the level of the interval and of both p values.
 
     Raises ValueError when a ratio is asked of values that are not positive.
     """
@@ -103,15 +106,15 @@ def compare_paired(
     first, second = (side.log() for side in sides) if scale == "ratio" else sides
     differences = _differences(first, second)
     pivot = spread_pivot(differences)
-    estimate = estimate_by(pivot, differences, confidence)
+    estimate = estimate_by(pivot, differences, confidence_among(tests, confidence))
     width = math.log1p(margin) if scale == "ratio" else margin
-    detectable = None if pivot is None else _detectable(pivot)
+    detectable = None if pivot is None else _detectable(pivot, ALPHA / tests)
     return Effect(
         scale=scale,
         estimate=estimate.exp() if scale == "ratio" else estimate,
         pairing=pairing,
-        p_value=None if pivot is None else pivot.p_different(0.0),
-        p_equivalence=None if pivot is None else _not_equivalent(pivot, width),
+        p_value=None if pivot is None else p_among(tests, pivot.p_different(0.0)),
+        p_equivalence=None if pivot is None else p_among(tests, _not_equivalent(pivot, width)),
         margin=margin,
         detectable=math.exp(detectable) if scale == "ratio" and detectable is not None else detectable,
     )
@@ -136,10 +139,10 @@ def _not_equivalent(pivot: Pivot, margin: float) -> float:
     return max(pivot.p_above(-margin), pivot.p_below(margin))
 
 
-def _detectable(pivot: Pivot) -> float:
+def _detectable(pivot: Pivot, alpha: float) -> float:
     """The mean that the two-sided test of this n, spread and skewness finds with probability `POWER`, on the same
-    scale. The side of the longer tail counts, where the test asks for more."""
-    critical, freedom = pivot.critical(ALPHA), pivot.freedom
+    scale. `alpha`: of the test. The side of the longer tail counts, where the test asks for more."""
+    critical, freedom = pivot.critical(alpha), pivot.freedom
     survival = scipy.special._ufuncs._nct_sf
 
     def lack_of_power(noncentrality: float) -> float:

@@ -3,10 +3,9 @@
 
 The leader is compared with every other case within blocks. A rival is `slower` where the ratio of its time to the
 leader's is above 1, and `equal` where the ratio is shown to be within 5 % of 1. Else it is `open`; a ranking without an
-open rival is decided. Looks are taken at fixed numbers of blocks. Every pair of cases might be tested at every look, so
-each test has ALPHA over their number (Bonferroni). A wrong word about any pair, at any look, then has a probability of
-at most ALPHA, whichever case leads and whenever one stops. docs/decisions/031-stopping.md has the alternatives and the
-simulated errors. Tests are those of `paired`.
+open rival is decided. Every pair of cases might be tested at every look, so each test has ALPHA over their number
+(`sequential`). A wrong word about any pair, at any look, then has a probability of at most ALPHA, whichever case leads
+and whenever one stops. Tests are those of `paired`.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from typing import Any, Literal
 
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.statistics.paired import ALPHA, EQUIVALENCE_MARGIN, compare_paired
-
-LOOKS = (3, 5, 8, 12, 20)  # blocks: about 1.6 times more each, as a look soon after another brings little
 
 Standing = Literal["slower", "equal", "open"]
 Times = Mapping[str, Mapping[int, float]]  # case -> block -> time, above 0
@@ -67,18 +64,14 @@ class Ranking:
         }
 
 
-def is_look(blocks: int) -> bool:
-    """Whether one may look after so many blocks."""
-    return blocks in LOOKS
-
-
-def rank(groups: Sequence[Times]) -> tuple[Ranking, ...]:
+def rank(groups: Sequence[Times], looks: int) -> tuple[Ranking, ...]:
     """A ranking of each group. A group has at least one case, and its cases have at least one block in common.
+    `looks`: how many there are at most.
 
     Raises ValueError for a group that has not, or a time that is not above 0.
     """
     pairs = sum(math.comb(len(group), 2) for group in groups)
-    alpha = ALPHA / (len(LOOKS) * max(pairs, 1))
+    alpha = ALPHA / (looks * max(pairs, 1))
     return tuple(_rank(group, alpha) for group in groups)
 
 

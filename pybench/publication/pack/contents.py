@@ -79,7 +79,7 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
 def _kind(name: str) -> str:
     """`record`: published; `made`: an artefact's file; `own`: pybench's, and never published; `foreign`: not
     pybench's."""
-    if name in (layout.PLAN, layout.PLAN_RESOLVED) or _SENSOR.fullmatch(name):
+    if name in sums.CAMPAIGN_FILES or _SENSOR.fullmatch(name):
         return "record"
     if name.endswith((layout.CLAIM_SUFFIX, storage.TEMPORARY_SUFFIX)):
         return "own"

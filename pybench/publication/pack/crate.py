@@ -29,6 +29,7 @@ _FOLDERS = {
 }
 _FILES = {
     layout.PLAN_RESOLVED: ("what the plan means: every case, the seed, the criteria", "application/json"),
+    layout.STOPPED: ("after which block the campaign stopped, and why", "application/json"),
     f"{layout.REPORT}/index.html": ("the report's page", "text/html"),
     DESCRIPTION: ("what this publication is, what was redacted or left out", "application/json"),
     BILL: ("bill of materials (CycloneDX)", "application/vnd.cyclonedx+json"),

@@ -260,10 +260,14 @@ def _dependencies(facts: Facts) -> list[dict[str, Any]]:
 # --- README ----------------------------------------------------------------------------------------------------------
 
 
+_STOPPED = f"| `{layout.STOPPED}` | after which block the campaign stopped, and why |\n"
+
+
 def _readme(facts: Facts, provenance: Provenance) -> str:
     coverage, about = provenance.coverage, provenance.about
     outcomes = ", ".join(f"{count} {name}" for name, count in facts.outcomes.items())
     warning = "\n**Incomplete**: not every planned run is covered.\n" if provenance.is_incomplete else ""
+    stopped = "" if facts.plan.repetitions.stop is None else _STOPPED
     by = f"\nBy {', '.join(about.authors)}.\n" if about.authors else ""
     terms = f"\nLicence: {about.license}.\n" if about.license else ""
     return f"""# {about.title or facts.name}
@@ -293,7 +297,7 @@ and in Python `pybench.load(".")` has all of them.
 | file | what |
 | --- | --- |
 | `plan.yaml`, `plan.resolved.json` | what was asked, and what it means |
-| `runs/`, `artefacts/`, `sensors/` | what was measured, run by run |
+{stopped}| `runs/`, `artefacts/`, `sensors/` | what was measured, run by run |
 | `report/` | what was found |
 | `publication.json` | what this is, what was redacted or left out, what made the report |
 | `sbom.cdx.json` | what took part (CycloneDX) |

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from pybench.analysis.statistics.paired import ALPHA
-from pybench.analysis.statistics.ranking import LOOKS, Times, is_look, rank
+from pybench.analysis.statistics.ranking import Ranking, Times
+from pybench.analysis.statistics.ranking import rank as rank_at_looks
+from pybench.quick.rounds import LOOKS
 
 
 def times(ratio: float, blocks: int, spread: float = 0.01, seed: int = 0, **more: float) -> dict[str, dict[int, float]]:
@@ -21,6 +23,10 @@ def times(ratio: float, blocks: int, spread: float = 0.01, seed: int = 0, **more
         name: {block + 1: mean * math.exp(shared[block] + generator.normal(0, spread)) for block in range(blocks)}
         for name, mean in means.items()
     }
+
+
+def rank(groups: list[Times]) -> tuple[Ranking, ...]:
+    return rank_at_looks(groups, len(LOOKS))
 
 
 def test_a_case_that_is_slower_is_decided_in_the_first_look() -> None:
@@ -86,7 +92,3 @@ def test_wrong_words_are_rare_however_often_one_looks(ratio: float) -> None:
         wrong = sum(standing == "equal" or (standing == "slower" and leader == "other") for leader, standing in said)
     assert wrong <= ALPHA * campaigns
     assert sum(standing != "open" for _, standing in said) > campaigns / 4  # and words are said
-
-
-def test_looks_are_few_and_fixed() -> None:
-    assert [blocks for blocks in range(1, 25) if is_look(blocks)] == list(LOOKS)
