@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import print_json, print_tables
+from pybench.cli.stopping import stopping_json
 
 
 def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
@@ -20,7 +21,8 @@ def analyse(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         dataset = load(directory, processes=processes)
         analysis, coverage = analyse_dataset(dataset, processes), measure(dataset)
     if as_json:
-        print_json({**analysis.as_json(), "coverage": coverage.as_json()})
+        stopping = stopping_json(dataset.plan.repetitions)
+        print_json({**analysis.as_json(), "coverage": coverage.as_json(), **stopping})
         return
     sections = list(build_sections(Material(dataset, analysis, coverage, "runs"), printed=True))
     print(f"{analysis.name}\n")

@@ -15,8 +15,8 @@ NOT_APPLICABLE = "-"
 
 
 def extent(cases: Sequence[Case], repetitions: Repetitions) -> str:
-    """`5 repetitions: 24 runs`, `5 or 7 repetitions: 34 runs`."""
-    return f"{repetitions.text(cases)}: {counted(repetitions.runs(cases), 'run')}"
+    """`5 repetitions: 24 runs`, `5 or 7 repetitions: 34 runs`, `at most 60 repetitions: at most 120 runs`."""
+    return f"{repetitions.text(cases)}: {repetitions.most}{counted(repetitions.runs(cases), 'run')}"
 
 
 def print_cases(cases: Sequence[Case]) -> None:

@@ -13,8 +13,9 @@ from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.case import Case
+from pybench.case import Case, Repetitions
 from pybench.cli.show import duration_text
+from pybench.cli.stopping import rule_text, stopping_json
 from pybench.errors import UnsupportedError
 from pybench.machine import CampaignEstimate, Machine, count_multiply_adds
 from pybench.words import counted
@@ -28,6 +29,7 @@ class Preview:
     cases: Sequence[Case]
     unsupported: Mapping[str, UnsupportedError | None]
     missing: Sequence[Recipe]
+    repetitions: Repetitions
     blocks: int
     runs: int
     done: int
@@ -43,6 +45,7 @@ class Preview:
             "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
             "runs": self.runs,
             "done": self.done,
+            **stopping_json(self.repetitions),
             "estimate_s": self.guess.seconds,
             "estimate_unknown_cases": self.guess.unknown,
             "estimate_bytes": self.guess.bytes,
@@ -71,7 +74,7 @@ def preview(
     known_s = _known(campaign, cases)
     counted = count_multiply_adds([case for case in runs if case.id not in known_s], plan.files)
     guess = machine.estimate(runs, missing, known_s, counted)
-    return Preview(str(campaign.path), cases, unsupported, missing, blocks, len(planned), done, guess)
+    return Preview(str(campaign.path), cases, unsupported, missing, plan.repetitions, blocks, len(planned), done, guess)
 
 
 def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
@@ -106,12 +109,16 @@ def print_preview(found: Preview) -> None:
         print(f"to make  {recipe.title()}")
     codes = Counter(error.reason.stored_code for error in found.unsupported.values() if error)
     runnable = counted(len(found.cases) - codes.total(), "case")
+    most, rule, stop = found.repetitions.most, found.repetitions.rule, found.repetitions.stop
     print(
-        f"{counted(len(found.cases), 'case')} in {counted(found.blocks, 'block')}: {counted(found.runs, 'run')} "
+        f"{counted(len(found.cases), 'case')} in {most}{counted(found.blocks, 'block')}: "
+        f"{most}{counted(found.runs, 'run')} "
         f"({found.done} done), {counted(len(found.missing), 'artefact')} to make, into {found.directory}"
     )
     megabytes = f"{found.guess.bytes / 1e6:.1f} MB"
-    print(f"{_time_text(found.guess)} and {megabytes} in all ({_basis(found.guess, runnable)})")
+    if rule is not None:
+        print(rule_text(rule) if stop is None else rule.told(stop))
+    print(f"{most}{_time_text(found.guess)} and {megabytes} in all ({_basis(found.guess, runnable)})")
     if codes:
         why = ", ".join(f"{code} {number}" for code, number in codes.most_common())
         print(f"{codes.total()} of {counted(len(found.cases), 'case')} cannot run on this machine: {why}")

@@ -19,10 +19,11 @@ _ALIKE = ("unsupported", "build_failed")  # follow from the case, and most often
 
 
 class Progress:
-    """A `runner.Listener` that writes to `stream`."""
+    """A `runner.Listener` that writes to `stream`. `most`: what stands before the number of runs that are to do."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, most: str = "") -> None:
         self._stream = stream
+        self._most = most
         self._is_terminal = stream.isatty()
         self._pending = 0
         self._finished = 0
@@ -35,7 +36,7 @@ class Progress:
         self._pending = pending
         self._counts.update(done)
         if done:
-            self._line(f"{counts_text(done)} from before; {counted(pending, 'run')} to do")
+            self._line(f"{counts_text(done)} from before; {self._most}{counted(pending, 'run')} to do")
 
     def preparing(self, recipe: Recipe) -> None:
         self._line(f"making {recipe.title()}", stays=not self._is_terminal)
@@ -81,7 +82,7 @@ class Progress:
             self._is_open = False
 
     def _state(self) -> str:
-        return f"[{self._finished}/{self._pending}] {counts_text(self._counts)}, {self._remaining()} left"
+        return f"[{self._finished}/{self._pending}] {counts_text(self._counts)}, {self._most}{self._remaining()} left"
 
     def _remaining(self) -> str:
         """Mean over the runs of this call, times what is left; randomised order makes that fair after one block."""

@@ -6,13 +6,14 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Annotated, Optional
 
 import typer
 
 from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview
@@ -33,6 +34,7 @@ from pybench.cli.options import (
 from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
 from pybench.cli.source import open_source, read_source, selected_cases
+from pybench.cli.stopping import LastBlock, as_stopped, progress_text, refuse_parts, stopping_json
 from pybench.cli.tally import name_uncounted, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.machine import Machine
@@ -93,6 +95,8 @@ def run(
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
+    if resolved.repetitions.rule is not None and not artefacts_only:
+        refuse_parts(select, shard)
     options = runner.Options(
         shard=_shard(resolved, shard),
         selected=selected_cases(resolved, select),
@@ -108,7 +112,7 @@ def run(
     with source.judged():
         machine = Machine.ask(selected, launcher_for(container, engine)).open_files(selected, pending, resolved.files)
     if dry_run:
-        found = preview(campaign, resolved, selected, machine, options.shard)
+        found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)
         return
     open_source(source)
@@ -125,7 +129,10 @@ def run(
 
 def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine) -> runner.Tally:
     """Runs what is missing, with a line of progress."""
-    progress = Progress(sys.stderr)
+    rule = plan.repetitions.rule
+    progress = Progress(sys.stderr, plan.repetitions.most)
+    if rule is not None:
+        options = replace(options, last_block=LastBlock(campaign, plan, rule, progress.note))
     try:
         return runner.run_campaign(campaign, plan, options, machine, progress)
     finally:
@@ -182,12 +189,15 @@ def _case_id(plan: ResolvedPlan, prefix: str) -> str:
 
 
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
+    plan = read_resolved_plan(campaign)
     if as_json:
-        print_json({"directory": str(campaign.path), **tally_json(result)})
+        print_json({"directory": str(campaign.path), **tally_json(result), **stopping_json(plan.repetitions)})
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
         print(f"required by the plan but not valid: {name} in {counted(count, 'run')}")
+    if plan.repetitions.rule is not None:
+        print(progress_text(campaign, plan, plan.repetitions.rule))
     if result.busy:
         print(f"in progress in another process: {counted(result.busy, 'run')}")
     if result.too_many_failures:

@@ -58,7 +58,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
-        return Source(campaign, read_resolved_plan(campaign))
+        return Source(campaign, read_resolved_plan(campaign).stopped(None))
     from pybench.plan import load_plan, resolve
 
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)

@@ -9,6 +9,7 @@ from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counts_text, print_json
+from pybench.cli.stopping import progress_text, stopping_json
 from pybench.cli.tally import name_uncounted, tally_json
 from pybench.words import counted
 
@@ -37,6 +38,7 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
                 "name": plan.name,
                 "repetitions": plan.repetitions.usual,
                 **tally_json(total),
+                **stopping_json(plan.repetitions),
                 "cases": cases,
                 **queue_json(campaign),
             }
@@ -44,6 +46,9 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         return
     for case, row in rows:
         print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
-    print(f"{plan.name}: {counts_text(total.outcomes)} of {counted(total.outcomes.total(), 'run')}")
+    runs = f"{plan.repetitions.most}{counted(total.outcomes.total(), 'run')}"
+    print(f"{plan.name}: {counts_text(total.outcomes)} of {runs}")
+    if plan.repetitions.rule is not None:
+        print(progress_text(campaign, plan, plan.repetitions.rule))
     print_queue(campaign, plan)
     name_uncounted(runner.uncounted(campaign, plan), plan)

@@ -13,6 +13,7 @@ from pybench.case.service_levels import bounds_of
 from pybench.cli.case_table import extent, varying
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
 from pybench.cli.show import SHORT_ID, print_json
+from pybench.cli.stopping import rule_text, stopping_json
 from pybench.errors import PlanError
 from pybench.words import counted
 
@@ -34,6 +35,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "cases": len(loaded.cases),
         "repetitions": loaded.repetitions.usual,
         "runs": loaded.repetitions.runs(loaded.cases),
+        **stopping_json(loaded.repetitions),
         "varying": varying(loaded.cases),
         "on_no_machine": _on_no_machine(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
@@ -43,6 +45,8 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         print_json(summary)
         return
     print(f"{loaded.name}: {counted(len(loaded.cases), 'case')}, {extent(loaded.cases, loaded.repetitions)}")
+    if loaded.repetitions.rule is not None:
+        print(f"  {rule_text(loaded.repetitions.rule)}")
     for name, values in varying(loaded.cases).items():
         print(f"  {name}: {', '.join(values)}")
     for why, number in _on_no_machine(loaded.cases).items():

@@ -19,6 +19,7 @@ from pybench.case import Case, Repetitions, case_to_json, contrasts, service_lev
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import PlannedCurve
 from pybench.case.factors import FACTORS, factors_of
+from pybench.case.repetitions import StoppingRule
 from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.installed import Installed, installed
 from pybench.catalogue.protocols import with_house
@@ -30,6 +31,7 @@ from pybench.plan.comparisons import (
     check_contrasts,
     check_curves,
     check_protocols,
+    check_stopping,
     contrasts_of,
     with_matched_references,
 )
@@ -149,12 +151,14 @@ class _Cases:
     """The cases of every entry, each once, with the number of their runs, and what is wrong with them.
 
     usual: number of runs where an entry states none
+    rule: when there are enough of them, if the plan says so
     runs: case -> number of its runs
     entry_of: case -> number of the entry that made it first
     bounds_ms: case -> bounds from all entries that make it, which are evaluated on the same runs
     """
 
     usual: int
+    rule: StoppingRule | None = None
     runs: dict[Case, int] = field(default_factory=dict)
     entry_of: dict[Case, int] = field(default_factory=dict)
     bounds_ms: dict[Case, set[float]] = field(default_factory=dict)
@@ -165,6 +169,8 @@ class _Cases:
         return tuple(service_levels.with_bounds(case, self.bounds_ms.get(case, ())) for case in self.runs)
 
     def repetitions(self) -> Repetitions:
+        if self.rule is not None:
+            return Repetitions.until(self.rule)
         return Repetitions(self.usual, {case.id: runs for case, runs in self.runs.items() if runs != self.usual})
 
     def add(self, cases: Sequence[Case], index: int, stated: int | None, root: Node) -> None:
@@ -212,7 +218,8 @@ def _with_repetitions(plan: PlanShape, repetitions: int | None) -> PlanShape:
 
 def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], sound: bool) -> _Cases:
     """The cases of every entry. `sound`: nothing was wrong with the plan so far."""
-    made = _Cases(plan.repetitions)
+    stated = plan.repetitions
+    made = _Cases(stated.at_most, stated) if isinstance(stated, StoppingRule) else _Cases(stated)
     room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
         entry_cells = cells_of(entry, index, builder.defaults, builder.root, builder.catalogue, room)
@@ -241,7 +248,7 @@ def _compared(
         *check_protocols(plan.protocol, contrasts, cases, root),
         *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root, builder.catalogue)),
     ]
-    return contrasts, problems
+    return contrasts, problems or check_stopping(plan, contrasts, cases, root)
 
 
 def _hint_of(found: Installed) -> str | None:

@@ -10,7 +10,9 @@ from pybench.case import Case, contrasts
 from pybench.case.contrasts import Contrast
 from pybench.case.curves import LEAST_VALUES, PlannedCurve
 from pybench.case.pairing import Pair, pairs
+from pybench.case.questions import count_questions
 from pybench.case.references import Reference, meaning_of
+from pybench.case.repetitions import UNTIL, StoppingRule
 from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -71,6 +73,28 @@ def check_contrasts(
 ) -> list[Problem]:
     """Everything that is wrong with comparisons among these cases. `catalogue`: what hints may name."""
     return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root, catalogue)]
+
+
+def check_stopping(plan: PlanShape, contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
+    """What keeps a plan from stopping when it is decided: numbers of its entries, and nothing that blocks decide."""
+    if not isinstance(plan.repetitions, StoppingRule):
+        return []
+    until = f"`until: {UNTIL}`"
+    own = [
+        root.key_place(("matrix", index, "repetitions")).problem(
+            f"an entry has a number of `repetitions`, and the plan has {until}",
+            "remove one of them: blocks are complete or not, so all cases stop together",
+        )
+        for index, entry in enumerate(plan.matrix)
+        if entry.repetitions is not None
+    ]
+    place = root.key_place(("repetitions", "until"))
+    if not contrasts:
+        return [*own, place.problem(f"{until} requires `criteria`, which say what is to be decided", _BASELINE_HINT)]
+    if not count_questions(cases, [at_bounds(one, cases) for one in contrasts]):
+        what = f"{until} has nothing to decide: no comparison has an interval over blocks"
+        return [*own, place.problem(what, "give a number of `repetitions`; accuracies have their units in each run")]
+    return own
 
 
 def check_protocols(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pybench.case.repetitions import UNTIL
 from pybench.catalogue.protocols import PROTOCOLS
 
 PLAN_KEYS = {
@@ -10,7 +11,7 @@ PLAN_KEYS = {
     "name": "the campaign's folder and title",
     "description": "what the campaign is for",
     "seed": "of the order of runs, synthetic input and resampling",
-    "repetitions": "runs of every case, one a block",
+    "repetitions": "runs of every case, one a block: a number, or when to stop",
     "defaults": "factors of every entry that they apply to",
     "matrix": "what is measured: products of factors",
     "criteria": "comparisons with a baseline, and bounds on them",
@@ -18,6 +19,11 @@ PLAN_KEYS = {
     "require": "what must be valid in every run for exit code 0",
     "protocol": "how the analysis compares; paired-blocks is always there. "
     + ". ".join(f"{protocol.name}: {protocol.meaning}" for protocol in PROTOCOLS.values()),
+}
+STOPPING_KEYS = {
+    "until": f"`{UNTIL}`: no further block is run once every comparison of `criteria` is decided",
+    "at_most": "the largest number of blocks",
+    "within_s": "how long all runs together may take, in s; the block that is going on then is the last",
 }
 ENTRY_KEYS = {
     "repetitions": "runs of each case of this entry, in place of the plan's number",
@@ -46,4 +52,4 @@ CURVE_KEYS = {
     "over": "the numeric factor of the horizontal axis",
     "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
 }
-MEANINGS = ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS
+MEANINGS = STOPPING_KEYS | ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pybench.case.factor import Factor
 from pybench.case.factors import factors_of
 from pybench.case.references import curve_names, reference_names
-from pybench.case.repetitions import MOST_REPETITIONS
+from pybench.case.repetitions import LOOKS, MOST_REPETITIONS, UNTIL
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.criteria import CriterionKind, compared_of, criteria_of
 from pybench.catalogue.protocols import PROTOCOLS
@@ -65,6 +65,7 @@ def plan_schema(catalogue: Catalogue = BUILT_IN) -> Schema:
             "patternProperties": {_ADDED_REFERENCE: _reference("Published")},
         },
         "Entry": _of_factors("One product of factors: each key a factor with a value or a list.", _entry(settable)),
+        "Stopping": _mapping("When there are enough blocks.", _stopping(), ("until", "at_most")),
         "Contrast": _mapping("Which cases are compared with which, and the bounds.", _contrast(), ("baseline",)),
     }
     return {
@@ -98,7 +99,7 @@ def _plan() -> dict[str, Schema]:
         "name": {"type": "string", "pattern": f"^{settings.NAME}$"},
         "description": {"type": ["string", "null"]},
         "seed": {"type": "integer", "minimum": 0, "maximum": settings.LARGEST_SEED, "default": 0},
-        "repetitions": {**_REPETITIONS, "default": 10},
+        "repetitions": {"anyOf": [_REPETITIONS, _reference("Stopping")], "default": 10},
         "defaults": _or_null("Defaults"),
         "matrix": {"type": "array", "items": _reference("Entry"), "minItems": 1},
         "criteria": _blocks("Contrast"),
@@ -107,6 +108,15 @@ def _plan() -> dict[str, Schema]:
         "protocol": _one_or_many({"enum": list(PROTOCOLS)}),
     }
     return _described(types, keys.PLAN_KEYS)
+
+
+def _stopping() -> dict[str, Schema]:
+    types: dict[str, Schema] = {
+        "until": {"const": UNTIL},
+        "at_most": {"type": "integer", "minimum": LOOKS[0], "maximum": LOOKS[-1]},
+        "within_s": {"type": "number", "exclusiveMinimum": 0},
+    }
+    return _described(types, keys.STOPPING_KEYS)
 
 
 def _entry(settable: Mapping[str, Factor]) -> dict[str, Schema]:

@@ -6,11 +6,12 @@ Each check returns the value as the plan has it, and raises ValueProblem for wha
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
 from pybench.case.references import curve_names, names_at_bounds
-from pybench.case.repetitions import MOST_REPETITIONS
+from pybench.case.repetitions import LOOKS, MOST_REPETITIONS, UNTIL
 from pybench.catalogue.catalogue import Catalogue
 from pybench.document import Plain
 from pybench.document.keys import described
@@ -49,6 +50,31 @@ def check_integer(key: str, value: Plain, least: int, most: int) -> int:
 
 def check_repetitions(value: Plain) -> int:
     return check_integer("repetitions", value, 1, MOST_REPETITIONS)
+
+
+def check_blocks(value: Plain) -> int:
+    """The number of a whole plan, which can be a mapping as well."""
+    try:
+        return check_repetitions(value)
+    except ValueProblem as problem:
+        raise ValueProblem(problem.what, f"or {{until: {UNTIL}, at_most: 60}}, to stop when decided") from problem
+
+
+def check_until(value: Plain) -> str:
+    if value == UNTIL:
+        return UNTIL
+    raise ValueProblem(f"`until` takes {UNTIL}; not {described(value)}")
+
+
+def check_at_most(value: Plain) -> int:
+    return check_integer("at_most", value, LOOKS[0], LOOKS[-1])
+
+
+def check_within_s(value: Plain) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+        return float(value)
+    hint = "as in `within_s: 1200` for 20 minutes" if isinstance(value, str) else None
+    raise ValueProblem(f"`within_s` takes a number of seconds above 0; not {described(value)}", hint)
 
 
 def check_number(problem: Callable[[Plain], str | None]) -> Callable[[Plain], float | None]:

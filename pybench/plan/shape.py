@@ -20,6 +20,7 @@ from pybench.case.curves import PlannedCurve
 from pybench.case.factor import Factor
 from pybench.case.factors import factors_of
 from pybench.case.references import Reference, meaning_of, reference_names, value_problem
+from pybench.case.repetitions import LOOKS, StoppingRule
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.criteria import criteria_of, threshold_problem
 from pybench.catalogue.metrics import Metric
@@ -35,10 +36,13 @@ from pybench.plan.keys import (
     MEANINGS,
     PLAN_KEYS,
     REFERENCE_KEYS,
+    STOPPING_KEYS,
 )
 from pybench.plan.settings import (
     LARGEST_SEED,
     SCHEMA_VERSION,
+    check_at_most,
+    check_blocks,
     check_drawable,
     check_integer,
     check_name,
@@ -46,7 +50,9 @@ from pybench.plan.settings import (
     check_repetitions,
     check_text,
     check_truth,
+    check_until,
     check_version,
+    check_within_s,
 )
 from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest
 
@@ -89,7 +95,7 @@ class PlanShape:
     name: str
     description: str | None
     seed: int
-    repetitions: int
+    repetitions: int | StoppingRule
     defaults: Single
     matrix: tuple[Entry, ...]
     criteria: tuple[CriteriaEntry, ...]
@@ -139,7 +145,7 @@ class _Reader:
         name = self._checked(keys, "name", check_name, "unnamed")
         description = self._checked(keys, "description", lambda value: check_text("description", value), None)
         seed = self._checked(keys, "seed", lambda value: check_integer("seed", value, 0, LARGEST_SEED), 0)
-        repetitions = self._checked(keys, "repetitions", check_repetitions, 10)
+        repetitions = self._repetitions(keys)
         before = len(self.problems)
         defaults = self._singles(keys.get("defaults"), "`defaults`", self.factors)
         are_whole = len(self.problems) == before
@@ -165,6 +171,26 @@ class _Reader:
         )
 
     # --- mappings ---------------------------------------------------------------------------------------------------
+
+    def _repetitions(self, plan: Mapping[str, Node]) -> int | StoppingRule:
+        """A number, or the mapping that says when there are enough."""
+        node = plan.get("repetitions")
+        if node is None or node.children is None:
+            return self._checked(plan, "repetitions", check_blocks, 10)
+        keys = self._mapping(node, "`repetitions`", STOPPING_KEYS, required=("until", "at_most")) or {}
+        self._checked(keys, "until", check_until, "")
+        return StoppingRule(
+            self._checked(keys, "at_most", check_at_most, LOOKS[-1]),
+            self._checked(keys, "within_s", check_within_s, None),
+        )
+
+    def _entry_repetitions(self, keys: Mapping[str, Node]) -> int | None:
+        node = keys.get("repetitions")
+        if node is None or node.children is None:
+            return self._checked(keys, "repetitions", check_repetitions, None)
+        hint = "all cases stop together: write the mapping at the top level of the plan"
+        self._say(node, "`repetitions` of an entry takes a number", hint)
+        return None
 
     def _matrix(self, node: Node | None) -> tuple[Entry, ...]:
         if node is None:
@@ -203,7 +229,7 @@ class _Reader:
             exclude=tuple(
                 self._lists(each, "`exclude`", self.factors, of_list=True) for each in self._blocks(keys.get("exclude"))
             ),
-            repetitions=self._checked(keys, "repetitions", check_repetitions, None),
+            repetitions=self._entry_repetitions(keys),
             slo_ms=self._checked(keys, "slo_ms", bounds_ms, ()),
         )
 

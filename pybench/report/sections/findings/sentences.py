@@ -18,6 +18,7 @@ from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
 from pybench.analysis.statistics.estimate import ONE_REPETITION
 from pybench.analysis.statistics.paired import POWER
+from pybench.case import Repetitions
 from pybench.case.pairing import Pair
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
@@ -51,8 +52,8 @@ def sentence_groups(analysis: Analysis) -> list[tuple[str, list[Sentence]]]:
 
 
 def headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
-    """One or two sentences that sum up the report."""
-    return _token_alarm(analysis) + _headline(dataset, analysis, coverage)
+    """A few sentences that sum up the report."""
+    return _token_alarm(analysis) + _headline(dataset, analysis, coverage) + _stop(dataset.plan.repetitions)
 
 
 def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
@@ -70,6 +71,15 @@ def _headline(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> str:
     missing = [f"{unmeasured} could not be measured"] if unmeasured else []
     candidates = counted(len(judged), "candidate")
     return f"{candidates} compared with a baseline: {list_text([*parts, *missing])}; {runs}."
+
+
+def _stop(repetitions: Repetitions) -> str:
+    """Whether the campaign stopped because it was decided, where its plan has such a rule."""
+    rule = repetitions.rule
+    if rule is None:
+        return ""
+    told = "not decided so far" if repetitions.stop is None else rule.told(repetitions.stop)
+    return f" {told.capitalize()}. Intervals and p values allow for {counted(len(rule.looks), 'look')}."
 
 
 def _token_alarm(analysis: Analysis) -> str:

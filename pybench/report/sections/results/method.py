@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, POWER
 from pybench.analysis.statistics.proportions import EXACT_BELOW
+from pybench.analysis.statistics.sequential import confidence_among
+from pybench.case.repetitions import StoppingRule
 from pybench.dataset import Dataset
 
 _TEXT = """\
@@ -54,6 +56,24 @@ Cases with fewer repetitions run in the first blocks only, and a comparison uses
 """
 
 
+_STOPPING = """\
+The campaign is run until every comparison of the plan is decided, in at most {at_most} blocks. It is looked at after
+blocks {looks}. An interval or test that is looked at again and again errs more often. Therefore each 95 % interval over
+blocks is computed with {confidence}, and each p value is multiplied by {number}. They then hold at the look at which
+the campaign stopped, whichever it was. For the stop itself, all comparisons had to be decided together: their intervals
+are wider still, by the number of comparisons. The tests and intervals of protocols are those of their papers, and do
+not allow for looks.
+"""
+
+
+def _stopping(rule: StoppingRule) -> str:
+    number = len(rule.looks)
+    confidence = f"{confidence_among(number):.2%}".replace("%", " %")
+    return _STOPPING.format(
+        at_most=rule.at_most, looks=", ".join(map(str, rule.looks)), confidence=confidence, number=number
+    )
+
+
 def paragraphs(dataset: Dataset) -> tuple[str, ...]:
     """Plain sentences, one paragraph each."""
     text = (_TEXT + ("\n" + _JOULES if dataset.energies else "")).format(
@@ -64,4 +84,6 @@ def paragraphs(dataset: Dataset) -> tuple[str, ...]:
         exact_below=EXACT_BELOW,
         power=POWER,
     )
+    rule = dataset.plan.repetitions.rule
+    text += "" if rule is None else f"\n{_stopping(rule)}"
     return tuple(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
