@@ -58,7 +58,7 @@ class PublishedCampaign:
     archive: its path below the root of the repository
     dataset: its runs; the comparisons are those of the ready plan
     analysis: what these runs say
-    asked: repetitions that its stored plan asks for
+    asked: repetitions that its stored plan asks for; where it stopped when it was decided, those until then
     is_older: whether its stored comparisons are not those of the ready plan
     ready: the ready plan, and its path below the root
     """
@@ -92,10 +92,16 @@ def results_pages(root: Path) -> Mapping[str, str]:
     return pages | {one.page: _page_of_one(one) for one in campaigns if not _papers_of(one)}
 
 
+def asked_of(dataset: Dataset) -> int:
+    """`PublishedCampaign.asked`."""
+    stop = dataset.plan.repetitions.stop
+    return load_plan(dataset.campaign.plan).repetitions.usual if stop is None else stop.after_block
+
+
 def _read(archive: Path, root: Path) -> PublishedCampaign:
     with unpacked(archive) as folder:
         dataset = load(folder)
-        asked = load_plan(folder / "plan.yaml").repetitions.usual
+        asked = asked_of(dataset)
         ready_path, ready = _ready_plan(dataset.plan.name, root)
         criteria = tuple(to_json(ready.contrasts))
         is_older = criteria != dataset.plan.criteria

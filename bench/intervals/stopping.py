@@ -10,7 +10,7 @@ does it: a bound is decided where the whole interval keeps or breaks it, and all
 without a correction, and with a fixed number of blocks.
 
 Printed in %: wrong verdicts of the first bound by the interval that a report has, campaigns that were decided, and
-those decided with any wrong verdict; then intervals of a report that contain the truth, and the mean number of blocks.
+those decided with any wrong verdict. Then: intervals of a report that contain the truth, and the mean number of blocks.
 """
 
 from __future__ import annotations

@@ -85,6 +85,11 @@ def refuse_parts(select: str | None, shard: str) -> None:
         raise UsageError(f"--shard {shard}: {what}", hint=hint)
 
 
+def refuse_jobs() -> None:
+    what = "the plan stops when it is decided, so its blocks follow each other, and jobs cannot share them"
+    raise UsageError(what, hint="give a number of blocks, as in `--repetitions 10`; or call `pybench run` in one job")
+
+
 def as_stopped(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan:
     """The plan with the stop of its campaign, if that is one of this very plan."""
     stored = campaign.plan_resolved

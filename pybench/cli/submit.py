@@ -27,6 +27,7 @@ from pybench.cli.options import (
 )
 from pybench.cli.show import print_json, say
 from pybench.cli.source import Source, open_source, read_source, selected_cases
+from pybench.cli.stopping import refuse_jobs
 from pybench.errors import UsageError
 from pybench.words import counted
 
@@ -104,6 +105,8 @@ def submit(
 
     found = read_site(site)
     source = read_source(plan, out, overrides, repetitions)
+    if source.plan.repetitions.rule is not None:
+        refuse_jobs()
     request = _Request(
         source,
         site.read_text(encoding="utf-8"),

@@ -80,13 +80,7 @@ class Submission:
 
 
 def shard_count(plan: ResolvedPlan, asked: int | None, former: Sequence[Submission]) -> int:
-    """As asked, else as before, else a shard a block. Raises UsageError where a shard would have no block, or nobody
-    knows beforehand how many there are."""
-    if plan.repetitions.rule is not None:
-        raise UsageError(
-            "the plan stops when it is decided, so its blocks follow each other, and jobs cannot share them",
-            hint="submit it with a number of blocks, as in `--repetitions 10`; or call `pybench run` in one job",
-        )
+    """As asked, else as before, else a shard a block. Raises UsageError where a shard would have no block."""
     count = asked or (former[-1].shards if former else plan.blocks)
     if count > plan.blocks:
         if asked is None:

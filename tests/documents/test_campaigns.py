@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from documents.campaigns import FOLDER, results_pages
+from documents.campaigns import FOLDER, asked_of, results_pages
 from documents.pages import ROOT
+from pybench.campaign.resolved_plan import store_stop
+from pybench.case import Case
+from pybench.case.repetitions import Stop, StoppingRule
 from pybench.catalogue.papers import PAPERS
+from pybench.dataset import load
+from tests.support.campaigns import CampaignBuilder
 
 pytestmark = pytest.mark.process  # archives are read by several processes
 
@@ -58,6 +65,21 @@ def test_a_partial_campaign_says_which_part_of_the_plan_ran(pages: dict[str, str
     assert effects.count("3 blocks") == 3
     assert " — (" not in effects
     assert "21 more effects have no number here" in effects
+
+
+def test_a_campaign_that_was_decided_asks_for_no_more_blocks(tmp_path: Path) -> None:
+    text = """\
+schema_version: 1
+name: example
+repetitions: {until: decided, at_most: 20}
+matrix: [{workload: infer, model: digits-cnn, runtime: onnxruntime, precision: [fp32, fp16]}]
+criteria: {baseline: {precision: fp32}}
+"""
+    case = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+    builder = CampaignBuilder(tmp_path / "c", [case], rule=StoppingRule(20), plan_text=text)
+    assert asked_of(load(builder.path)) == 20
+    store_stop(builder.campaign, Stop(5, "decided"))
+    assert asked_of(load(builder.path)) == 5
 
 
 def test_published_values_are_listed_where_none_has_a_number_yet(pages: dict[str, str]) -> None:

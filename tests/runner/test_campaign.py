@@ -346,3 +346,25 @@ def kill_worker_of(campaign: CampaignDirectory, number: signal.Signals) -> None:
     pids = wait_for(lambda: worker_pids(campaign))
     time.sleep(0.5)
     os.kill(pids[0], number)
+
+
+def test_blocks_after_the_last_one_that_is_wanted_are_not_begun(run: Run) -> None:
+    cases, asked = noop_cases(2), list[int]()
+
+    def last_block() -> int | None:
+        asked.append(len(asked))
+        return None if len(asked) < 3 else 2
+
+    result, listener = run(plan_content(cases, 5), last_block=last_block)
+    assert sorted({block for _, block, _ in listener.outcomes}) == [1, 2]
+    assert (dict(result.outcomes), result.is_success) == ({"ok": 4}, True)
+    assert len(asked) == 4  # before each block, and in the end
+    result, listener = run(plan_content(cases, 5), last_block=lambda: 2)
+    assert (listener.outcomes, dict(result.outcomes)) == ([], {"ok": 4})
+
+
+def test_what_is_repeated_lies_before_the_last_block(run: Run) -> None:
+    cases = noop_cases(1)
+    run(plan_content(cases, 3), last_block=lambda: 2)
+    _, listener = run(plan_content(cases, 3), last_block=lambda: 2, rerun=frozenset({cases[0].id}))
+    assert [block for _, block, _ in listener.outcomes] == [1, 2]
