@@ -30,7 +30,7 @@ from pybench.words import counted
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How many questions are decided, how many are open, and how many more blocks cannot decide."""
+    """How many questions are decided, how many are open, and how many are not waited for."""
 
     decided: int
     open: int
@@ -43,8 +43,9 @@ class Decision:
 
     @property
     def text(self) -> str:
-        """`3 of 4 questions decided`."""
-        return f"{self.decided} of {counted(self.decided + self.open, 'question')} decided"
+        """`3 of 4 questions decided, 1 not waited for`."""
+        rest = f", {self.not_by_blocks} not waited for" if self.not_by_blocks else ""
+        return f"{self.decided} of {counted(self.decided + self.open, 'question')} decided{rest}"
 
 
 def decide(dataset: Dataset, contrasts: Sequence[Contrast]) -> Decision:

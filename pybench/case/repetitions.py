@@ -18,7 +18,7 @@ MOST_REPETITIONS = 100_000
 UNTIL = "decided"  # the one thing that a plan can wait for
 LOOKS = (3, 5, 8, 12, 20, 32, 50, 80, 125, 200, 320, 500)
 """Blocks after which a comparison is looked at: about 1.6 times more each, as a look soon after another brings little.
-docs/decisions/031-stopping.md tells why there are none after 500."""
+docs/decisions/041-stopping-in-plans.md tells why there are none after 500."""
 
 StopReason = Literal["decided", "blocks", "time"]
 

@@ -36,7 +36,9 @@ class Progress:
         self._pending = pending
         self._counts.update(done)
         if done:
-            self._line(f"{counts_text(done)} from before; {self._most}{counted(pending, 'run')} to do")
+            self._line(
+                f"{counts_text(done)} from before; {self._most if pending else ''}{counted(pending, 'run')} to do"
+            )
 
     def preparing(self, recipe: Recipe) -> None:
         self._line(f"making {recipe.title()}", stays=not self._is_terminal)
