@@ -32,22 +32,27 @@ def _export(request: MakeRequest, path: Path) -> str:
     model = build(request.model, seed=parameters["seed"], checkpoint=checkpoint)
     weights = "checkpoint" if checkpoint is not None else f"random, seed {parameters['seed']}"
     part, facts = parameters.get("part"), {WEIGHTS: weights}
+    row = request.model
     if part is not None:
         export_part(model, part, path, facts)
+    elif parameters.get("cached"):
+        export_decoder(model, row.input, row.longest_sequence, path, facts)
     else:
-        export = export_decoder if parameters.get("cached") else export_onnx
-        export(model, request.model, path, facts)
+        export_onnx(model, row, path, facts)
     return weights
 
 
 def _export_of_library(request: MakeRequest, path: Path) -> str:
     """Writes a library's model, with attention as the products that a quantiser sees."""
-    from pybench.models.export import OUTPUT_NAME, Example, export_module
+    from pybench.models.export import OUTPUT_NAME, Example, export_decoder, export_module
     from pybench.models.zoo.program import example, free_sizes, refused_export
 
     built, facts = built_by_library(request, fused=False)
     names = tuple(feed.name for feed in built.feeds.inputs)
-    given = Example(example(built.feeds), free_sizes(built.feeds), names, (OUTPUT_NAME,))
     with refused_export(request.parameters["model"]):
-        export_module(built.module, given, path, facts)
+        if request.parameters.get("cached"):
+            export_decoder(built.module, names[0], built.feeds.longest, path, facts)
+        else:
+            given = Example(example(built.feeds), free_sizes(built.feeds), names, (OUTPUT_NAME,))
+            export_module(built.module, given, path, facts)
     return facts[WEIGHTS]

@@ -19,12 +19,18 @@ WEIGHTS, LIBRARY = "pybench.weights", "pybench.library"  # keys of texts that th
 
 
 def make(request: MakeRequest, path: Path) -> Result:
-    from pybench.models.zoo.program import write_program
+    from pybench.models.zoo.decoder_program import write_decoder
+    from pybench.models.zoo.program import refused_export, write_program
     from pybench.runtimes.torch import DTYPES
 
-    model, precision = request.parameters["model"], request.parameters["precision"]
+    parameters = request.parameters
+    model, dtype = parameters["model"], DTYPES[parameters["precision"]]
     built, facts = built_by_library(request, fused=True)
-    write_program(built, DTYPES[precision], path, model, facts)
+    if parameters.get("cached"):
+        with refused_export(model):
+            write_decoder(built, dtype, path, facts, one_step=bool(parameters.get("one_step")))
+    else:
+        write_program(built, dtype, path, model, facts)
     return Result(labels={"weights": facts[WEIGHTS], "library": facts[LIBRARY]})
 
 
@@ -34,7 +40,8 @@ def built_by_library(request: MakeRequest, *, fused: bool) -> tuple[Built, dict[
 
     parameters, checkpoint = request.parameters, request.source("checkpoint")
     model, seed = parameters["model"], parameters["seed"]
-    built = build(model, config=request.files.get("model"), weights=checkpoint, seed=seed, fused=fused)
+    config, cached = request.files.get("model"), bool(parameters.get("cached"))
+    built = build(model, config=config, weights=checkpoint, seed=seed, fused=fused, cached=cached)
     library = library_of(model)
     package = "" if library is None else library.package
     facts = {

@@ -18,6 +18,7 @@ from pybench.case import Case
 from pybench.case.data import content_of, data_of, preprocessing_of, trained_here, usual_data_of
 from pybench.case.factors import FACTORS
 from pybench.case.quantising import quantiser_of, scheme_of
+from pybench.case.yields import TOKENS_OF, is_compared
 from pybench.catalogue.data_sets import SYNTHETIC
 from pybench.catalogue.heads import role_of
 from pybench.catalogue.kinds import KINDS
@@ -92,7 +93,8 @@ class Recipe:
 
 def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
     """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine`, `program` or
-    `checkpoint`. Or there is an engine for each part of the model, in its role (`heads.role_of`).
+    `checkpoint`. Or there is an engine for each part of the model, in its role (`heads.role_of`). Where tokens are
+    compared with those of another program, that one is the `reference`.
 
     `platform`: TensorRT's version and the GPU, which an engine is bound to. Empty for a case that needs nothing made:
     no model, a user's own ONNX file in fp32 on onnxruntime, seeded random weights.
@@ -111,7 +113,7 @@ def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
         model = _onnx_of(case)
         return {} if model is None else {"model": model}
     if case.library is not None:
-        return {"program": _program_of(case)}
+        return _programs_of(case)
     checkpoint = None if opens == "equations" else _checkpoint_of(case)  # a solver has no weights
     return {} if checkpoint is None else {"checkpoint": checkpoint}
 
@@ -304,7 +306,7 @@ def _part_of(exported: Recipe | None) -> tuple[tuple[str, Any], ...]:
 
 
 def _cached(case: Case) -> tuple[tuple[str, Any], ...]:
-    """Whether the file takes what was seen before, and gives it back longer."""
+    """Whether the model continues what was seen before."""
     return (("cached", True),) if case.workload_row.generates else ()
 
 
@@ -325,9 +327,17 @@ def _own(case: Case, *names: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(getattr(case, name))) for name in names if name in sources)
 
 
+def _programs_of(case: Case) -> dict[str, Recipe]:
+    program = _program_of(case)
+    reference = _program_of(case.with_factors(**TOKENS_OF)) if is_compared(case) else program
+    return {"program": program} | ({} if reference == program else {"reference": reference})
+
+
 def _program_of(case: Case) -> Recipe:
     """A library's model as torch runs it in the case's type: the types inside of it are fixed when it is exported."""
-    parameters = (*_of_library(case), ("precision", floating_type(case.precision)))
+    row, cached = case.runtime_row, _cached(case)
+    steps = (("one_step", True),) if cached and row is not None and row.one_step else ()
+    parameters = (*_of_library(case), ("precision", floating_type(case.precision)), *cached, *steps)
     return Recipe("program", parameters, (), _own(case, "model", "checkpoint"))
 
 
@@ -339,7 +349,7 @@ def _of_library(case: Case) -> tuple[tuple[str, Any], ...]:
 
 def _exported(case: Case, part: str | None = None) -> Recipe:
     if case.library is not None:
-        return Recipe("onnx", _of_library(case), (), _own(case, "model", "checkpoint"))
+        return Recipe("onnx", (*_of_library(case), *_cached(case)), (), _own(case, "model", "checkpoint"))
     checkpoint = _checkpoint_of(case)
     parameters = (
         ("model", case.model),

@@ -12,6 +12,8 @@ from pybench.catalogue.heads import head_metrics
 from pybench.catalogue.precisions import PRECISIONS
 from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS, OF_SLOW
 
+TOKENS_OF = {"runtime": "torch", "precision": "fp32"}  # what tokens are compared with
+
 
 def is_profiled(case: Case) -> bool:
     """Whether a run of the case ends with a profile of its kernels: its runtime can tell them, and time counts."""

@@ -54,7 +54,7 @@ _ROWS = (
         file="model.pt2",
         module="pybench.artefacts.program",
         needs=("torch",),
-        title=("model", "precision"),
+        title=("model", "precision", "cached", "one_step"),
         builds=True,
     ),
     ArtefactKind(

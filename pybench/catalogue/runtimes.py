@@ -90,7 +90,8 @@ class Runtime:
     `graph`: whether the loop replays a captured graph from C++: never, with `launch: graph`, or always.
     `transfers`: whether an iteration can include the copies to and from the device.
     `generates`: `module:name` of what continues prompts from a cache of keys and values, None: nothing does
-    (pybench/runtimes/generation.py).
+    (pybench/runtimes/generation.py). `one_step`: whether one step serves every position, so that each step reads the
+    whole capacity of the cache.
     `takes_tensors`: whether it is fed with tensors that lie on its device already.
     `calls_module`: whether each iteration calls the module's own Python, which can then dispatch its parts.
     `parts`: `module:name` of what opens a model's parts one by one and dispatches them, None: a model is opened whole.
@@ -123,6 +124,7 @@ class Runtime:
     graph: Literal["never", "asked", "always"] = "never"
     transfers: bool = True
     generates: str | None = None
+    one_step: bool = False
     takes_tensors: bool = False
     calls_module: bool = False
     parts: str | None = None
@@ -299,6 +301,7 @@ _ROWS = (
         modes=("default", "reduce-overhead", "max-autotune"),
         graph_modes=("reduce-overhead", "max-autotune"),
         generates="pybench.runtimes.torch_compile:TorchCompileGeneration",
+        one_step=True,
         takes_tensors=True,
         compile_is="the first calls for the shape but the last of them, with empty caches and the compiler imported",
     ),
@@ -315,6 +318,7 @@ _ROWS = (
         graph="always",
         transfers=False,
         generates="pybench.runtimes.torch_graph:TorchGraphGeneration",
+        one_step=True,
         compile_is="the calls before capturing, and the capture",
     ),
     Runtime(

@@ -15,6 +15,7 @@ from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin
 from pybench.catalogue.rows import Rows
 from pybench.catalogue.tasks import TASKS
+from pybench.catalogue.zoo import Library
 
 # Factors that mean something for the same workloads.
 FactorGroup = Literal[
@@ -110,10 +111,10 @@ class Workload:
     plugin: Plugin | None = None
     options: tuple[Option, ...] = ()
 
-    def accepts(self, model: Model | None) -> bool:
-        """Whether it takes a built-in model, or with None a file of the user's."""
+    def accepts(self, model: Model | None, library: Library | None = None) -> bool:
+        """Whether it takes a built-in model; with None a model of a library, or without one a file of the user's."""
         if model is None:
-            return self.takes_files
+            return self.takes_files or (library is not None and self.generates and library.generates)
         return model.kind in self.kinds or (self.by_task and model.judged_on is not None)
 
     def metrics(self) -> tuple[str, ...]:

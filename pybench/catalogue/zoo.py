@@ -24,6 +24,7 @@ class Library:
     module: where its `names()`, `inputs(wanted)` and `build(wanted)` are
     form: how plans name a model
     kind: what stands behind the slash, in words
+    decoders: ends of the names of its classes that continue text; empty: none of its models does
     """
 
     name: str
@@ -31,6 +32,12 @@ class Library:
     module: str
     form: str
     kind: str
+    decoders: tuple[str, ...] = ()
+
+    @property
+    def generates(self) -> bool:
+        """Whether some of its models continue text."""
+        return bool(self.decoders)
 
 
 _ROWS = (
@@ -54,6 +61,7 @@ _ROWS = (
         module="pybench.models.zoo.transformers",
         form="hf/TYPE",
         kind="type of model",
+        decoders=("ForCausalLM", "LMHeadModel"),
     ),
 )
 

@@ -93,26 +93,29 @@ def ask_before_runs(
 
 def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
     """Models that their library does not have, that cannot be fed, that take no images where a case has images, or
-    shorter sequences than a case has.
+    shorter sequences than a case has, or that continue no text where a case generates.
 
     Each library is asked once, which takes the seconds of its import. `files`: value of a factor -> absolute path.
     What a worker cannot answer, the making of the model will tell.
     """
-    wanted: dict[str, dict[str, dict[str, Any]]] = {}
+    wanted: dict[str, dict[tuple[str, bool], dict[str, Any]]] = {}
     for case in cases:
         if case.library is not None:
-            model = str(case.model)
+            model, cached = str(case.model), case.workload_row.generates
+            nothing = {"of_images": False, "seq_len": 0, "new_tokens": 0}
             asked = wanted.setdefault(case.library.name, {}).setdefault(
-                model, {"model": model, "config": files.get(model), "of_images": False, "seq_len": 0}
+                (model, cached), {"model": model, "config": files.get(model), "cached": cached, **nothing}
             )
             asked["of_images"] |= case.images is not None
-            asked["seq_len"] = max(asked["seq_len"], case.seq_len)
+            sizes = case.seq_len, case.new_tokens if cached else 0
+            if sum(sizes) > asked["seq_len"] + asked["new_tokens"]:
+                asked["seq_len"], asked["new_tokens"] = sizes
     wrong = []
     for library, models in wanted.items():
         folders = {Path(one["config"]).parent for one in models.values() if one["config"] is not None}
         question = {"job": "models", "models": list(models.values())}
         for index, what, hint in _refused(question, f"models of {library}", launcher, folders):
-            wrong.append(refused_value("model", list(models)[index], what, hint, files))
+            wrong.append(refused_value("model", list(models)[index][0], what, hint, files))
     return wrong
 
 

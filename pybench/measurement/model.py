@@ -107,7 +107,7 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
 
     metadata = {**session.metadata, **door.metadata}
     if KEY in metadata:
-        check_longest(str(case.model), feeds_from_text(metadata[KEY]), case.seq_len)
+        check_longest(str(case.model), feeds_from_text(metadata[KEY]), case.seq_len, added_tokens(case))
     return OpenedModel(session, door.name, case.model_row, language, audit, profile, metadata)
 
 
@@ -168,19 +168,25 @@ def partition_cautions(labels: Mapping[str, Any]) -> list[Caution]:
 def check_sequence(case: Case) -> None:
     """Raises InputError for a sequence longer than the model has learned positions for."""
     positions = None if case.model_row is None else case.model_row.longest_sequence
-    added = case.new_tokens if case.workload_row.generates else 0
+    added = added_tokens(case)
     if positions is not None and case.seq_len + added > positions:
         more = f" and new_tokens {added}" if added else ""
         raise InputError(f"{case.model} has {positions} positions, the case asks for seq_len {case.seq_len}{more}")
 
 
-def check_longest(model: str, feeds: ModelInputs, seq_len: int) -> None:
-    """The same for a library's model. Raises InputError."""
-    if feeds.longest is not None and seq_len > feeds.longest:
+def check_longest(model: str, feeds: ModelInputs, seq_len: int, added: int = 0) -> None:
+    """The same for a library's model. `added`: tokens that it continues the sequence by. Raises InputError."""
+    if feeds.longest is not None and seq_len + added > feeds.longest:
+        more = f" and new_tokens {added}" if added else ""
+        hint = f"use seq_len of at most {feeds.longest}" + (", with new_tokens" if added else "")
         raise InputError(
-            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}",
-            hint=f"use seq_len of at most {feeds.longest}",
+            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}{more}", hint=hint
         )
+
+
+def added_tokens(case: Case) -> int:
+    """By how many a case continues its sequences."""
+    return case.new_tokens if case.workload_row.generates else 0
 
 
 def _check_vocabulary(case: Case, vocabulary: int) -> None:

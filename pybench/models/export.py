@@ -91,9 +91,11 @@ def export_part(model: nn.Module, name: str, path: Path, metadata: Mapping[str, 
     export_module(part.module, given, path, metadata)
 
 
-def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[str, str]) -> None:
+def export_decoder(
+    model: nn.Module, input_name: str, longest: int | None, path: Path, metadata: Mapping[str, str]
+) -> None:
     """Writes a decoder with its cache: ids [N, T] and a past -> logits [N, V], the likeliest ids [N, 1], and the past
-    with these tokens. Each tensor of a past is [N, heads, P, width]; P may be 0.
+    with these tokens. Each tensor of a past is [N, heads, P, width]; P may be 0. `longest`: tokens of a sequence.
 
     Raises UnsupportedError for a model that has no `continued`. Code: `no_cache`.
     """
@@ -103,13 +105,13 @@ def export_decoder(model: nn.Module, row: Model, path: Path, metadata: Mapping[s
             code=Cause.NO_CACHE,
             hint="give the model `past_shapes` and `continued`, as pybench/models/tinylm.py has them",
         )
-    batch, longest = _batch(), row.longest_sequence
+    batch = _batch()
     tokens, seen = torch.export.Dim("tokens", min=1, max=longest), torch.export.Dim("past", min=0, max=longest)
     past = [torch.zeros(2, heads, EXAMPLE_PAST, width) for heads, width in model.past_shapes()]
     given = Example(
         (torch.zeros(2, EXAMPLE_TOKENS, dtype=torch.int64), past),
         ({0: batch, 1: tokens}, [{0: batch, 2: seen}] * len(past)),
-        (row.input, *(f"past_{index}" for index in range(len(past)))),
+        (input_name, *(f"past_{index}" for index in range(len(past)))),
         (OUTPUT_NAME, CHOSEN_NAME, *(f"present_{index}" for index in range(len(past)))),
     )
     export_module(_Continuing(model), given, path, metadata)

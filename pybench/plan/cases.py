@@ -20,12 +20,13 @@ from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS, quantised_type
 from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import Workload
-from pybench.catalogue.zoo import FORMS, is_named, library_of
+from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
 from pybench.onnx_file.graph import OnnxModel
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
 from pybench.plan.cells import Cell, Path, Setting
+from pybench.plan.decoders import decoder_problem
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
@@ -165,7 +166,7 @@ class CaseBuilder:
             return
         row = self.catalogue.models.get(model)
         is_given = measured.by_task and _text(settings, "data") is not None
-        if not (measured.accepts(row) or is_given):
+        if not (measured.accepts(row, library_of(model)) or is_given):
             taken = [_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds]
             kinds = " or ".join([*taken, "one with data of its own"] if measured.by_task else taken)
             what = f"workload {workload} takes {kinds}, not {model}"
@@ -381,8 +382,9 @@ class CaseBuilder:
         if wrong is not None:
             place = next(name for name in (wrong.factor, "model") if name in settings)
             self._say(settings[place].path, wrong.what, wrong.hint)
-        for problem in filter(None, (head_problem(case), picture_problem(case, self.files))):
-            self._say(settings[problem[0]].path, *problem[1:])
+        found = (head_problem(case), picture_problem(case, self.files), decoder_problem(case, self.files))
+        for factor, what, hint in filter(None, found):
+            self._say(settings[factor if factor in settings else "model"].path, what, hint)
         if row.uses("copying") and case.streams > case.transfer_bytes:
             what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
             self._say(settings["streams"].path, what, "use fewer `streams`")
@@ -454,9 +456,9 @@ def _missing(
 
 def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     """The models that a workload takes, for a hint."""
-    return ", ".join(catalogue.models_of(workload)) + (
-        f", {', '.join(FORMS)}, or your own ONNX file" if workload.takes_files else ""
-    )
+    forms = [row.form for row in LIBRARIES.values() if workload.accepts(None, row)]
+    own = ", or your own ONNX file" if workload.takes_files else ""
+    return ", ".join([*catalogue.models_of(workload), *forms]) + own
 
 
 def _multiples(tokens: int, seq_len: int) -> str:

@@ -22,6 +22,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.campaign.storage import sha256_of
 from pybench.case.factor import Factor
@@ -69,6 +70,7 @@ class UserFiles:
         self._factors = factors
         self._seen: dict[tuple[str, str], UserFile | FileProblem] = {}
         self._models: dict[str, OnnxModel] = {}
+        self._configs: dict[str, dict[str, Any]] = {}
 
     def find(self, factor: str, value: str) -> UserFile:
         """The file that a factor names; raises FileProblem."""
@@ -77,7 +79,7 @@ class UserFiles:
             try:
                 self._seen[key] = found = _inspect(self._factors[factor], value, self._folder)
                 if factor == "model" and found.path.name == CONFIG:
-                    _check_config(value, found.path)
+                    self._configs[value] = _config_in(value, found.path)
                 elif factor == "model":
                     self._models[value] = model = _model_in(value, found.path)
                     self._seen[key] = found = _with_weights(found, weight_files(model))
@@ -101,6 +103,10 @@ class UserFiles:
         """Whether a value names a folder."""
         return (self._folder / value).is_dir()
 
+    def config(self, value: str) -> Mapping[str, Any]:
+        """What a config.json of the user's says; nothing where none is named, or something is wrong with it."""
+        return self._configs.get(value, {})
+
     def model(self, value: str) -> OnnxModel:
         """What an ONNX file of the user's says of itself; raises FileProblem."""
         self.find("model", value)
@@ -114,8 +120,8 @@ def _model_in(value: str, path: Path) -> OnnxModel:
     return found
 
 
-def _check_config(value: str, path: Path) -> None:
-    """Whether a config.json says of which type the model is; raises FileProblem. Its library judges the rest."""
+def _config_in(value: str, path: Path) -> dict[str, Any]:
+    """A config.json, which has to say of which type the model is; raises FileProblem. Its library judges the rest."""
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
@@ -124,6 +130,7 @@ def _check_config(value: str, path: Path) -> None:
         named = config.get("architecture") if isinstance(config, dict) else None  # as timm writes it
         hint = f"write `model: timm/{named}`, and give the weights as `checkpoint`" if isinstance(named, str) else None
         raise FileProblem(f"`model`: {value} has no `model_type`", hint or 'as in `"model_type": "bert"`')
+    return config
 
 
 def _inspect(kind: Factor, value: str, folder: Path) -> UserFile:

@@ -4,8 +4,8 @@
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model. {refused}: the file was opened, and does not run on these inputs.
-`models`: {models: [{model, config, of_images, seq_len}]} -> {refused}: what a library does not have, or what cannot be
-fed: at all, with images, or with sequences so long.
+`models`: {models: [{model, config, of_images, cached, seq_len, new_tokens}]} -> {refused}: what a library does not
+have, or what cannot be fed: at all, with images, or with sequences so long; or what does not continue text (`cached`).
 `weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
 In `refused` each one has its index, what is wrong, and a hint.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own. So one file that a
@@ -90,10 +90,11 @@ def _models(question: dict[str, Any]) -> dict[str, Any]:
     from pybench.models.zoo.build import inputs_of
 
     def ask(one: dict[str, Any]) -> None:
-        feeds = inputs_of(one["model"], None if one["config"] is None else Path(one["config"]))
+        config = None if one["config"] is None else Path(one["config"])
+        feeds = inputs_of(one["model"], config, cached=one["cached"])
         if one["of_images"]:
             shape_of_images_for(one["model"], specs_of(feeds))
-        check_longest(one["model"], feeds, one["seq_len"])
+        check_longest(one["model"], feeds, one["seq_len"], one["new_tokens"])
 
     return {"refused": _refused(ask, question["models"])}
 

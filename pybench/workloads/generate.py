@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from pybench import measure
 from pybench.case import Case
 from pybench.case.quantising import opened_in
-from pybench.case.yields import is_compared
+from pybench.case.yields import TOKENS_OF, is_compared
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.code import named_code
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_generation
 from pybench.errors import DeviceMemoryError
 from pybench.measure.quantity import Quantity
-from pybench.measurement.inputs import random_arrays
+from pybench.measurement.inputs import fed_ranges, random_arrays
 from pybench.measurement.model import OpenedModel, conclude, open_model
 from pybench.measurement.recorder import TIMING, Amounts, Recorder
 from pybench.measurement.result import Result, RunRequest, Validity
@@ -36,7 +36,6 @@ from pybench.runtimes.generation import Generation, GenerationTask, Ids
 from pybench.runtimes.memory import memory_errors
 
 PREFILL, DECODE = "prefill", "decode"
-REFERENCE = {"runtime": "torch", "precision": "fp32"}  # what tokens are compared with
 
 
 def run(request: RunRequest) -> Result:
@@ -71,8 +70,9 @@ def open_generation(opened: OpenedModel, case: Case, task: GenerationTask) -> Ge
 
 def _task(opened: OpenedModel, case: Case, seed: int) -> GenerationTask:
     inputs = opened.session.inputs[:1]  # others are the cache of an ONNX file
-    prompt = random_arrays(inputs, opened.name, case.batch, case.seq_len, seed, case.catalogue.models)[inputs[0].name]
-    return GenerationTask(prompt, case.new_tokens, case.temperature, seed)
+    ranges = fed_ranges({}, opened.metadata)
+    prompt = random_arrays(inputs, opened.name, case.batch, case.seq_len, seed, case.catalogue.models, ranges)
+    return GenerationTask(prompt[inputs[0].name], case.new_tokens, case.temperature, seed)
 
 
 def _measure(request: RunRequest, opened: OpenedModel, generation: Generation) -> Result:
@@ -162,8 +162,9 @@ def _step_without_number(generation: Generation) -> int | None:
 
 
 def _reference_ids(request: RunRequest, task: GenerationTask) -> Ids:
-    case = request.case.with_factors(**REFERENCE)
-    generation = open_generation(open_model(replace(request, case=case)), case, task)
+    case, made = request.case.with_factors(**TOKENS_OF), dict(request.artefacts)
+    made |= {"program": made["reference"]} if "reference" in made else {}
+    generation = open_generation(open_model(replace(request, case=case, artefacts=made)), case, task)
     generation.prefill()
     generation.decode()
     return generation.ids()

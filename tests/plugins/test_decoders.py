@@ -64,7 +64,7 @@ def test_it_generates_in_onnxruntime_what_its_forward_pass_says(
     row: Model, module: torch.nn.Module, tmp_path: Path
 ) -> None:
     path = tmp_path / "averaging.onnx"
-    export_decoder(module, row, path, {})
+    export_decoder(module, row.input, row.longest_sequence, path, {})
     session = open_session(path, precision="fp32", threads=1, device="cpu")
     check_logits(OnnxRuntimeGeneration(session, TASK), module, PROMPT)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pybench.case import Case
-from pybench.catalogue.models import MODELS
+from pybench.catalogue.models import TINYLM_POSITIONS
 from pybench.errors import UnsupportedError
 from pybench.measurement.model import open_model
 from pybench.models.export import export_decoder
@@ -28,7 +28,7 @@ PROMPT = np.random.default_rng(3).integers(0, IDS, (2, PAST))
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("decoder") / "decoder.onnx"
-    export_decoder(small_decoder(IDS), MODELS["tinylm-tiny"], path, {})
+    export_decoder(small_decoder(IDS), "ids", TINYLM_POSITIONS, path, {})
     return path
 
 
@@ -105,4 +105,4 @@ def test_a_file_without_a_cache_is_unsupported_by_name(tmp_path: Path) -> None:
 
 def test_a_module_that_gives_back_no_cache_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="Linear gives back no keys and values"):
-        export_decoder(torch.nn.Linear(2, 2), MODELS["tinylm-tiny"], tmp_path / "linear.onnx", {})
+        export_decoder(torch.nn.Linear(2, 2), "ids", TINYLM_POSITIONS, tmp_path / "linear.onnx", {})

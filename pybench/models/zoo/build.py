@@ -11,6 +11,7 @@ import difflib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +41,7 @@ class ModelRequest:
     state: the user's tensors, which may say how many classes there are; None: random weights
     file: where they come from, for messages
     fused: attention as one operator, which runtimes of torch have; else as products that a quantiser sees
+    cached: whether it has to continue text from a cache of keys and values
     """
 
     model: str
@@ -48,6 +50,7 @@ class ModelRequest:
     state: State | None = None
     file: str = ""
     fused: bool = False
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,24 @@ class Built:
 
 
 def build(
-    model: str, *, config: Path | None = None, weights: Path | None = None, seed: int = 0, fused: bool = False
+    model: str,
+    *,
+    config: Path | None = None,
+    weights: Path | None = None,
+    seed: int = 0,
+    fused: bool = False,
+    cached: bool = False,
 ) -> Built:
-    """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was."""
+    """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was.
+
+    `cached`: it continues text from a cache of keys and values, and is not called otherwise.
+    """
     row = _library(model)
     state = None if weights is None else read_weights(weights)
     file = "" if weights is None else weights.name
     with offline(model):
         library = importlib.import_module(row.module)
-        request = _request(row, library, model, config, state=state, file=file, fused=fused)
+        request = _request(row, library, model, config, state=state, file=file, fused=fused, cached=cached)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             built: Built = _asked(library.build, request)
@@ -75,7 +87,9 @@ def build(
             if state is None:
                 draw_statistics(built.module)
                 draw_scales(built.module)
-    built.module.eval()
+        built.module.eval()
+        if cached:
+            _asked(partial(_check_steps, built), request)
     return built
 
 
@@ -89,12 +103,12 @@ def draw_scales(module: nn.Module) -> None:
                 nn.init.ones_(scale)
 
 
-def inputs_of(model: str, config: Path | None = None) -> ModelInputs:
+def inputs_of(model: str, config: Path | None = None, *, cached: bool = False) -> ModelInputs:
     """What a model is fed with, without weights and without memory for them. Raises InputError like `build`."""
     row = _library(model)
     with offline(model):
         library = importlib.import_module(row.module)
-        feeds: ModelInputs = _asked(library.inputs, _request(row, library, model, config))
+        feeds: ModelInputs = _asked(library.inputs, _request(row, library, model, config, cached=cached))
     return feeds
 
 
@@ -119,6 +133,11 @@ def _asked(of_library: Callable[[ModelRequest], AnswerT], request: ModelRequest)
     except Exception as error:  # whatever a library raises for a configuration that it does not build
         what = f"{type(error).__name__}: {in_short(error, 300)}"
         raise InputError(f"{request.model} cannot be built: {what}") from error
+
+
+def _check_steps(built: Built, request: ModelRequest) -> None:
+    decoder: Any = built.module
+    decoder.check_steps(request.model, built.feeds.inputs[0].below)
 
 
 def _library(model: str) -> Library:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from pybench.errors import InputError, PybenchError
 from pybench.models.zoo.build import Built
+from pybench.models.zoo.decoder_program import DECODER, STEP_FILE, joined
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs
 
 EXAMPLE_SAMPLES, EXAMPLE_TOKENS = 2, 16
@@ -83,7 +84,14 @@ def refused_export(model: str) -> Iterator[None]:
 
 
 def read_program(path: Path, kind: str) -> nn.Module:
-    """The program as a module on a device (`cpu`, `cuda`)."""
+    """The program as a module on a device (`cpu`, `cuda`): a decoder's with that of its steps."""
+    said = read_facts(path).get(DECODER)
+    if said is not None:
+        return joined(_module(path, kind), _module(path.with_name(STEP_FILE), kind), said)
+    return TorchProgram(_module(path, kind))
+
+
+def _module(path: Path, kind: str) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.export.load(path)
@@ -91,7 +99,7 @@ def read_program(path: Path, kind: str) -> nn.Module:
             from torch.export.passes import move_to_device_pass
 
             program = move_to_device_pass(program, kind)
-        return TorchProgram(program.module())
+        return program.module()
 
 
 def read_facts(path: Path) -> dict[str, str]:

@@ -4,7 +4,8 @@
 The class is the one that a config.json names; else that of a decoder with its head, and for other types the one
 without a head. Code that comes with a folder is never executed: only classes of the installed library are built.
 Models of text are fed with ids and a mask of ones, as no token is padding; models of images with images. They keep no
-cache here, and give the first tensor of their outputs.
+cache, and give the first tensor of their outputs. What continues text is fed with ids alone, and is given its cache
+(`transformers_decoder`).
 
 The library itself puts a user's tensors into a model, as their names change between its versions. The head of another
 task is left out, as is a pooler that does not count for the output.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MethodType
 from typing import Any
 
@@ -28,10 +30,12 @@ from transformers.models.auto.modeling_auto import (
     MODEL_MAPPING_NAMES,
 )
 
+from pybench.catalogue.zoo import OF_CONFIG
 from pybench.errors import InputError
 from pybench.measure import available_bytes
 from pybench.models.zoo.build import Built, ModelRequest
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs, image_feeds
+from pybench.models.zoo.transformers_decoder import FUSED, TransformersDecoder
 from pybench.models.zoo.weights import misfit, other_shape
 
 BYTES_OF_FP32 = 4
@@ -54,21 +58,24 @@ def inputs(request: ModelRequest) -> ModelInputs:
 
 def build(request: ModelRequest) -> Built:
     config = _config(request)
-    config.use_cache = False
-    attention = "sdpa" if request.fused else "eager"
+    config.use_cache = request.cached
     empty = _empty(config)
     feeds, made = _fed(request, empty, config), type(empty)
     _refuse_beyond_memory(request, empty)
     try:
-        module = _built(request, made, config, attention)
+        module = _built(request, made, config, _attention(request, made))
     except ValueError:  # not every type has the fused form
         module = _built(request, made, config, "eager")
+    if request.cached:
+        return Built(TransformersDecoder(module, request.model), feeds)
     return Built(_only(module, tuple(feed.name for feed in feeds.inputs)), feeds)
 
 
 def _fed(request: ModelRequest, empty: Any, config: Any) -> ModelInputs:
     """What the model is fed with, by its class. `empty`: the model without weights."""
     main = empty.main_input_name
+    if request.cached:
+        return _prompts(request, empty, config)
     if main == "input_ids" and not config.is_encoder_decoder:
         return _ids(empty, config)
     if main == "pixel_values":
@@ -173,6 +180,26 @@ def _only(module: Any, names: tuple[str, ...]) -> Any:
 
     module.forward = MethodType(of_one if len(names) == 1 else of_two, module)
     return module
+
+
+def _prompts(request: ModelRequest, empty: Any, config: Any) -> ModelInputs:
+    """What continues text is fed with. Raises InputError for a model that does not."""
+    if not empty.can_generate() or config.is_encoder_decoder:
+        ends = " or ".join(OF_CONFIG.decoders)
+        raise InputError(
+            f"{request.model} is built as {type(empty).__name__}, which does not continue text",
+            hint=f"take a decoder such as hf/gpt2, or name its class that ends with {ends} in `architectures`",
+        )
+    TransformersDecoder(empty, request.model)  # whether it keeps what can be given to it
+    feeds = _ids(empty, config)
+    return replace(feeds, inputs=feeds.inputs[:1])
+
+
+def _attention(request: ModelRequest, made: Any) -> str:
+    if not request.fused:
+        return "eager"
+    has_own_masks = request.cached and getattr(made, "_supports_sdpa", False)
+    return FUSED if has_own_masks else "sdpa"
 
 
 def _ids(module: nn.Module, config: Any) -> ModelInputs:
