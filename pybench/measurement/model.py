@@ -178,9 +178,10 @@ def check_longest(model: str, feeds: ModelInputs, seq_len: int, added: int = 0) 
     """The same for a library's model. `added`: tokens that it continues the sequence by. Raises InputError."""
     if feeds.longest is not None and seq_len + added > feeds.longest:
         more = f" and new_tokens {added}" if added else ""
-        hint = f"use seq_len of at most {feeds.longest}" + (", with new_tokens" if added else "")
+        both = "seq_len and new_tokens together" if added else "seq_len"
         raise InputError(
-            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}{more}", hint=hint
+            f"{model} has {feeds.longest} positions, the case asks for seq_len {seq_len}{more}",
+            hint=f"use {both} of at most {feeds.longest}",
         )
 
 

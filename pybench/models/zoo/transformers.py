@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from types import MethodType
 from typing import Any
@@ -185,12 +186,12 @@ def _only(module: Any, names: tuple[str, ...]) -> Any:
 def _prompts(request: ModelRequest, empty: Any, config: Any) -> ModelInputs:
     """What continues text is fed with. Raises InputError for a model that does not."""
     if not empty.can_generate() or config.is_encoder_decoder:
-        ends = " or ".join(OF_CONFIG.decoders)
+        ends = " or ".join(f"...{end}" for end in OF_CONFIG.decoders)
         raise InputError(
             f"{request.model} is built as {type(empty).__name__}, which does not continue text",
-            hint=f"take a decoder such as hf/gpt2, or name its class that ends with {ends} in `architectures`",
+            hint=f"take a decoder such as hf/gpt2; a config.json names it in `architectures`, as a class of {ends}",
         )
-    TransformersDecoder(empty, request.model)  # whether it keeps what can be given to it
+    TransformersDecoder(_empty(deepcopy(config)), request.model)  # whether it keeps what can be given to it
     feeds = _ids(empty, config)
     return replace(feeds, inputs=feeds.inputs[:1])
 

@@ -39,6 +39,7 @@ class TransformersDecoder(nn.Module):
     def __init__(self, inner: Any, model: str) -> None:
         super().__init__()
         self.inner = inner
+        inner.config.pad_token_id = None  # no token is padding: the library need not look for it in each step
         taken = inspect.signature(inner.forward).parameters
         self._takes_positions = "position_ids" in taken
         self._usual = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in taken else {})
