@@ -87,6 +87,22 @@ def test_a_sequence_beyond_the_models_positions_is_told_before_the_runs() -> Non
 
 
 @pytest.mark.usefixtures("ready_workers")
+@pytest.mark.skipif(find_spec("transformers") is None, reason="the extra `zoo` is not installed")
+def test_what_cannot_be_generated_with_is_told_before_the_runs() -> None:
+    machine = Machine({**FACTS, "transformers": _HERE})
+    generated = KNOWN.with_factors(workload="generate", model="hf/gpt2", seq_len=1000, new_tokens=24)
+    inferred = KNOWN.with_factors(model="hf/bert")
+    fitting = [generated, inferred]
+    assert machine.open_files(fitting, {case.id for case in fitting}, {}).refused == {}
+    wrong = [generated.with_factors(new_tokens=25), generated.with_factors(model="hf/bert", seq_len=8)]
+    with pytest.raises(RefusedValuesError) as raised:
+        machine.open_files([inferred, *wrong], {case.id for case in (inferred, *wrong)}, {})
+    positions, encoder = raised.value.message.splitlines()
+    assert "hf/gpt2 has 1024 positions, the case asks for seq_len 1000 and new_tokens 25" in positions
+    assert "hf/bert is built as BertModel, which does not continue text" in encoder
+
+
+@pytest.mark.usefixtures("ready_workers")
 def test_all_broken_files_are_one_error(tmp_path: Path) -> None:
     paths = {name: tmp_path / name for name in ("first.onnx", "second.onnx")}
     for path in paths.values():

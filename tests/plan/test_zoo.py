@@ -129,7 +129,7 @@ def test_what_cannot_be_is_told_with_its_place(model: str, what: str, problems: 
     assert what in told[0]
 
 
-def test_training_and_generation_do_not_take_them(problems: Problems) -> None:
+def test_training_does_not_take_them(problems: Problems) -> None:
     told = problems("  - {workload: train, model: hf/bert, batch: 2}\n")
     assert "workload train takes a language model or an image model, not hf/bert" in told[0]
 
@@ -154,3 +154,58 @@ def test_random_weights_get_no_score(model: str, hint: str, problems: Problems, 
     assert len(load(entry.replace("WORKLOAD", "infer")).cases) == 1
     weights = f"model: {model}, checkpoint: mine/weights.safetensors"
     assert len(load(entry.replace("WORKLOAD", "accuracy").replace(f"model: {model}", weights)).cases) == 1
+
+
+GENERATED = "  - {workload: generate, model: MODEL, runtime: torch, seq_len: 16, new_tokens: 8}\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "max_position_embeddings": 24},
+        {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_positions": 24},
+        {"model_type": "qwen2"},  # its library says the rest
+    ],
+)
+def test_a_config_of_a_decoder_is_generated_with(content: dict[str, object], load: Load, tmp_path: Path) -> None:
+    config(tmp_path / "mine", content)
+    (case,) = load(GENERATED.replace("MODEL", "./mine")).cases
+    assert case.library is not None
+    assert "transformers" in packages_of(case)
+
+
+@pytest.mark.parametrize(
+    ("content", "model", "what"),
+    [
+        (
+            {"model_type": "bert", "architectures": ["BertForSequenceClassification"]},
+            "./mine",
+            "4:33: mine/config.json names BertForSequenceClassification in `architectures`, which does not continue "
+            "text (take a model whose class ends with ForCausalLM or LMHeadModel)",
+        ),
+        ({"model_type": "t5", "is_encoder_decoder": True}, "./mine", "4:33: mine/config.json has an encoder and a"),
+        (
+            {"model_type": "gpt2", "n_positions": 23},
+            "./mine",
+            "4:66: mine/config.json takes sequences of up to 23 tokens, and seq_len 16 with new_tokens 8 is 24",
+        ),
+        (
+            {},
+            "timm/resnet50",
+            "4:33: workload generate takes a language model, not timm/resnet50 "
+            "(one of tinylm-tiny, tinylm-small, tinylm-large, hf/TYPE)",
+        ),
+    ],
+)
+def test_what_continues_no_text_is_told_with_its_place(
+    content: dict[str, object], model: str, what: str, problems: Problems, tmp_path: Path
+) -> None:
+    config(tmp_path / "mine", content)
+    (told,) = problems(GENERATED.replace("MODEL", model))
+    assert what in told
+
+
+def test_lengths_by_default_are_judged_at_the_model(problems: Problems, tmp_path: Path) -> None:
+    config(tmp_path / "mine", {"model_type": "gpt2", "n_positions": 128})
+    (told,) = problems("  - {workload: generate, model: ./mine, runtime: torch}\n")
+    assert "4:33: mine/config.json takes sequences of up to 128 tokens, and seq_len 128 with new_tokens" in told
