@@ -92,9 +92,10 @@ def ask_before_runs(
 
 
 def ask_libraries(cases: Sequence[Case], files: Mapping[str, str], launcher: Launcher = LOCAL) -> list[RefusedValue]:
-    """Models that their library does not have, that cannot be fed, that take no images where a case has images, or
-    shorter sequences than a case has, or that continue no text where a case generates.
+    """Models that their library does not have, or that cannot be fed.
 
+    Also those that take no images where a case has images, or shorter sequences than a case has, and those that
+    continue no text where a case generates.
     Each library is asked once, which takes the seconds of its import. `files`: value of a factor -> absolute path.
     What a worker cannot answer, the making of the model will tell.
     """

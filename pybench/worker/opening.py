@@ -5,7 +5,7 @@
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model. {refused}: the file was opened, and does not run on these inputs.
 `models`: {models: [{model, config, of_images, cached, seq_len, new_tokens}]} -> {refused}: what a library does not
-have, or what cannot be fed: at all, with images, or with sequences so long; or what does not continue text (`cached`).
+have, and what cannot be fed: at all, with images, or with sequences so long. A model that is `cached` continues text.
 `weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
 In `refused` each one has its index, what is wrong, and a hint.
 `flops`: {path, fed} -> {flops}, at the sizes of each input. Each question is a process of its own. So one file that a

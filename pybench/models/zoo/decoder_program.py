@@ -2,8 +2,8 @@
 """A library's decoder as two torch programs in files, which continue sequences without the library.
 
 One program reads a prompt, the other a token: of the first no token has a past, so attention needs no mask there. Both
-write into a cache of fixed capacity. A step sees either so much of it as is filled, or all of it under a mask and is
-told its position on the device, so that one captured or compiled step serves every position. The weights are in the
+write into a cache of fixed capacity. A step sees so much of it as is filled; or all of it under a mask, and is told its
+position on the device. The latter step serves every position, once it is captured or compiled. The weights are in the
 first file alone. N: sequences, T: tokens, S: capacity of the cache, L: layers, V: vocabulary.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,16 +83,14 @@ class DecoderProgram(nn.Module):
         return super().to(*args, **kwargs) if args or kwargs else self
 
 
-def write_decoder(
-    built: Built, dtype: torch.dtype, path: Path, facts: Mapping[str, str], *, one_step: bool
-) -> None:
+def write_decoder(built: Built, dtype: torch.dtype, path: Path, facts: Mapping[str, str], *, one_step: bool) -> None:
     """Writes both programs in this type: to `path`, with short texts, and next to it. Changes the module's type.
 
     Raises what torch's exporter raises.
     """
     decoder: Any = built.module
     _cast(decoder, dtype)
-    shape, most = decoder.cache_shape, built.feeds.longest or LONGEST
+    shape, most = decoder.cache_shape, (built.feeds.longest or LONGEST) - 1  # the last token is not fed
     batch = torch.export.Dim("batch", min=1, max=LONGEST)
     prompt, seen = torch.export.Dim("tokens", min=2, max=most), torch.export.Dim("seen", min=1, max=most)
 
@@ -119,17 +117,17 @@ def write_decoder(
 
 def joined(prefill: nn.Module, step: nn.Module, said: str) -> DecoderProgram:
     """The programs of the two files, the second of which gets the weights of the first. `said`: text of `DECODER`."""
-    weights = dict(_weights(prefill))
-    for name, _ in list(_weights(step)):
-        owner, _, own = name.rpartition(".")
-        setattr(step.get_submodule(owner), own, weights[name])
+    for name, weight in list(prefill.named_parameters(remove_duplicate=False)):
+        set_weight(step, name, weight)
     shape = json.loads(said)
     one_step = shape.pop("one_step")
     return DecoderProgram(prefill, step, CacheShape(**shape), one_step=one_step)
 
 
-def _weights(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    return module.named_parameters(remove_duplicate=False)
+def set_weight(module: nn.Module, name: str, weight: nn.Parameter) -> None:
+    """Puts a parameter in the place of another one. `name`: of that place, with dots."""
+    owner, _, own = name.rpartition(".")
+    setattr(module.get_submodule(owner), own, weight)
 
 
 def _cast(module: nn.Module, dtype: torch.dtype) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from pybench.errors import InputError, PybenchError
 from pybench.models.zoo.build import Built
-from pybench.models.zoo.decoder_program import DECODER, STEP_FILE, joined
+from pybench.models.zoo.decoder_program import DECODER, STEP_FILE, joined, set_weight
 from pybench.models.zoo.feeds import LONGEST, ModelInput, ModelInputs
 
 EXAMPLE_SAMPLES, EXAMPLE_TOKENS = 2, 16
@@ -92,14 +92,30 @@ def read_program(path: Path, kind: str) -> nn.Module:
 
 
 def _module(path: Path, kind: str) -> nn.Module:
+    """What two layers share they share again, so that it is in memory once, on any device."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.export.load(path)
+        tied = _tied(program.named_parameters())
         if kind != "cpu":
             from torch.export.passes import move_to_device_pass
 
             program = move_to_device_pass(program, kind)
-        return program.module()
+        module = program.module()
+    for name, first in tied.items():
+        set_weight(module, name, module.get_parameter(first))
+    return module
+
+
+def _tied(weights: Iterable[tuple[str, nn.Parameter]]) -> dict[str, str]:
+    """Name -> an earlier name of the same memory."""
+    firsts: dict[tuple[Any, ...], str] = {}
+    tied = {}
+    for name, weight in weights:
+        first = firsts.setdefault((weight.data_ptr(), weight.shape, weight.stride()), name)
+        if first != name and weight.numel():
+            tied[name] = first
+    return tied
 
 
 def read_facts(path: Path) -> dict[str, str]:

@@ -63,10 +63,10 @@ class TransformersDecoder(nn.Module):
 
     def continued(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
         """Logits of the token after `ids` [N, T], [N, V], and the past with these: each [N, H, P + T, width]."""
-        layers = [_GrowingLayer(key, value) for key, value in zip(past[::2], past[1::2], strict=True)]
+        layers = [_GrowingLayer(pair) for pair in zip(past[::2], past[1::2], strict=True)]
         at = torch.arange(ids.shape[1], device=ids.device) + past[0].shape[2]
         logits = self._logits(ids, Cache(layers=list(layers)), at)
-        return logits, [held for layer in layers for held in (layer.keys, layer.values)]
+        return logits, [tensor for layer in layers for tensor in layer.held]
 
     def check_steps(self, model: str, vocabulary: int) -> None:
         """Raises InputError where the token after a few others depends on whether they were read from a cache."""
@@ -95,7 +95,7 @@ class TransformersDecoder(nn.Module):
 
     def _find_shape(self, model: str) -> CacheShape:
         """What a pass over two tokens leaves."""
-        layers = [_GrowingLayer(None, None) for _ in range(self.inner.config.get_text_config().num_hidden_layers)]
+        layers = [_GrowingLayer(()) for _ in range(self.inner.config.get_text_config().num_hidden_layers)]
         ids = torch.zeros(1, 2, dtype=torch.int64, device=self.inner.device)
         try:
             with torch.no_grad():
@@ -103,10 +103,10 @@ class TransformersDecoder(nn.Module):
         except Exception as error:  # whatever a type raises that asks more of its cache
             what = f"{type(error).__name__}: {in_short(error, 200)}"
             raise _not_plain(model, f"its cache cannot be one of keys and values alone: {what}") from error
-        shapes = {tuple(None if held is None else held.shape for held in (one.keys, one.values)) for one in layers}
-        if len(shapes) != 1 or None in (key_value := shapes.pop()):
+        shapes = {tuple(tensor.shape for tensor in layer.held) for layer in layers}
+        if len(shapes) != 1 or not (found := shapes.pop()):
             raise _not_plain(model, "its layers do not all keep keys and values of one shape")
-        key, value = key_value
+        key, value = found
         return CacheShape(layers=len(layers), heads=key[1], key_width=key[3], value_width=value[3])
 
 
@@ -114,25 +114,24 @@ def _not_plain(model: str, why: str) -> InputError:
     return InputError(f"{model} cannot be generated with: {why}", hint="take a type such as gpt2, llama or qwen2")
 
 
-class _GrowingLayer(CacheLayerMixin):  # type: ignore[misc]
-    """Keys and values [N, H, P, width] that are given back with the new ones; None: nothing was seen."""
+class _GrowingLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+    """Keys and values [N, H, P, width] that are given back with the new ones. `held`: both; empty: nothing was seen."""
 
     is_sliding = False
 
-    def __init__(self, keys: Tensor | None, values: Tensor | None) -> None:
-        super().__init__()
-        self.keys, self.values = keys, values
-        self.is_initialized = True
+    def __init__(self, held: tuple[()] | tuple[Tensor, Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.held = held
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None: ...
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        self.keys = key_states if self.keys is None else torch.cat((self.keys, key_states), 2)
-        self.values = value_states if self.values is None else torch.cat((self.values, value_states), 2)
-        return self.keys, self.values
+        new = key_states, value_states
+        self.held = (torch.cat((self.held[0], new[0]), 2), torch.cat((self.held[1], new[1]), 2)) if self.held else new
+        return self.held
 
     def get_seq_length(self) -> int:
-        return 0 if self.keys is None else self.keys.shape[2]
+        return self.held[0].shape[2] if self.held else 0
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.get_seq_length() + query_length, 0
@@ -141,38 +140,37 @@ class _GrowingLayer(CacheLayerMixin):  # type: ignore[misc]
         return -1
 
 
-class _WrittenLayer(CacheLayerMixin):  # type: ignore[misc]
+class _WrittenLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """Keys and values [N, H, S, width] that new ones are written into: at a position, or as the last `tokens` of S."""
 
     is_sliding = False
 
     def __init__(self, keys: Tensor, values: Tensor, tokens: int, position: Tensor | None) -> None:
-        super().__init__()
-        self.keys, self.values = keys, values
-        self._begin, self._position = keys.shape[2] - tokens, position
-        self.is_initialized = True
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._held = keys, values
+        self._capacity, self._begin, self._position = keys.shape[2], keys.shape[2] - tokens, position
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None: ...
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        for held, new in ((self.keys, key_states), (self.values, value_states)):
+        for held, new in zip(self._held, (key_states, value_states), strict=True):
             if self._position is None:
                 held[:, :, self._begin :].copy_(new)
             else:
                 held.index_copy_(2, self._position, new)
-        return self.keys, self.values
+        return self._held
 
     def get_seq_length(self) -> int:
         return self._begin
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.keys.shape[2], 0
+        return self._capacity, 0
 
     def get_max_length(self) -> int:
-        return self.keys.shape[2]
+        return self._capacity
 
 
-class _WrittenCache(Cache):  # type: ignore[misc]
+class _WrittenCache(Cache):
     """Sizes follow from the capacity, and what is hidden from the position: it is known on the device alone."""
 
     def __init__(self, layers: list[_WrittenLayer], position: Tensor | None) -> None:

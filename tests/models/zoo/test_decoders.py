@@ -123,11 +123,11 @@ def test_logits_from_the_cache_are_those_of_the_whole_sequence(one_step: bool, t
     check_logits(generation, lambda ids: inner(input_ids=ids, use_cache=False).logits[:, -1], prompt_of(2))
 
 
-def test_weights_are_stored_once_and_the_cache_has_the_heads_of_keys(tmp_path: Path) -> None:
-    built = of_type("llama", tmp_path)
+@pytest.mark.parametrize("name", ["gpt2", "llama"])  # GPT-2's head is its embedding
+def test_weights_are_in_memory_once(name: str, tmp_path: Path) -> None:
+    built = of_type(name, tmp_path)
     parameters = sum(one.numel() for one in built.module.parameters())
-    session = session_of(built, tmp_path, one_step=False)
-    module = session.module
+    module = session_of(built, tmp_path, one_step=False).module
     assert isinstance(module, Decoder)
     assert isinstance(module, DecoderProgram)
     assert sum(one.numel() for one in module.parameters()) == parameters
@@ -135,6 +135,10 @@ def test_weights_are_stored_once_and_the_cache_has_the_heads_of_keys(tmp_path: P
     assert {name: one.data_ptr() for name, one in first.items()} == {
         name: one.data_ptr() for name, one in second.items()
     }
+
+
+def test_the_cache_has_the_heads_of_keys(tmp_path: Path) -> None:
+    session = session_of(of_type("llama", tmp_path), tmp_path, one_step=False)
     cache_bytes = TorchGeneration(session, task_of(prompt_of(2))).cache_bytes
     assert cache_bytes == 2 * 2 * 2 * 1 * (7 + NEW_TOKENS - 1) * 8 * 4  # K and V, L, N, H, S, D/H, FP32
 
