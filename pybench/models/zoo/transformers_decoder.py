@@ -76,7 +76,7 @@ class TransformersDecoder(nn.Module):
         keys, values = (torch.zeros(shape.of(width, 2, total)) for width in (shape.key_width, shape.value_width))
         past = [torch.zeros(2, heads, 0, width) for heads, width in self.past_shapes()]
         with torch.inference_mode():
-            whole = self.inner(input_ids=ids, use_cache=False).logits[:, -1]
+            whole = self._judge(ids)
             for begin, end in ((0, _PROMPT), *((at, at + 1) for at in range(_PROMPT, total))):
                 grown, past = self.continued(ids[:, begin:end], past)
                 written = self(ids[:, begin:end], keys[:, :, :, :end], values[:, :, :, :end])
@@ -91,6 +91,14 @@ class TransformersDecoder(nn.Module):
     def _logits(self, ids: Tensor, cache: Cache, positions: Tensor) -> Tensor:
         at = {"position_ids": positions[None]} if self._takes_positions else {}
         logits: Tensor = self.inner(input_ids=ids, past_key_values=cache, **at, **self._usual).logits[:, -1]
+        return logits
+
+    def _judge(self, ids: Tensor) -> Tensor:
+        """Logits after whole sequences, with the library's own masks: [N, V]."""
+        usual = self.inner.config._attn_implementation
+        self.inner.set_attn_implementation("eager")
+        logits: Tensor = self.inner(input_ids=ids, use_cache=False).logits[:, -1]
+        self.inner.set_attn_implementation(usual)
         return logits
 
     def _find_shape(self, model: str) -> CacheShape:
@@ -183,9 +191,10 @@ class _WrittenCache(Cache):
 
 def _mask(*, q_offset: Any, local_size: int | None = None, **given: Any) -> Tensor | None:
     """None where nothing is hidden but what comes later in the same prompt."""
-    if local_size is None and not isinstance(q_offset, Tensor):
+    is_causal = local_size is None and not isinstance(q_offset, Tensor)
+    if is_causal and given.pop("allow_is_causal_skip", True):
         return None
-    given["allow_is_causal_skip"] = False
+    given["allow_is_causal_skip"] = False  # the library would make one in whatever it exports
     mask: Tensor | None = sdpa_mask(q_offset=q_offset, local_size=local_size, **given)
     return mask
 
