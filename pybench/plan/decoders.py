@@ -22,7 +22,8 @@ def decoder_problem(case: Case, files: UserFiles) -> tuple[str, str, str] | None
     if config.get("is_encoder_decoder") is True:
         what = f"{case.model} has an encoder and a decoder, and {case.workload} continues text by a decoder alone"
         return "model", what, f"take a model whose class ends with {ends}"
-    named = [name for name in config.get("architectures") or () if isinstance(name, str)]
+    listed = config.get("architectures")
+    named = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
     if named and not any(name.endswith(library.decoders) for name in named):
         what = f"{case.model} names {named[0]} in `architectures`, which does not continue text"
         return "model", what, f"take a model whose class ends with {ends}"
