@@ -70,7 +70,9 @@ _Out = Annotated[
 
 
 def quick(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="An ONNX file, or the name of a built-in model.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a model's name: built-in or timm/NAME.")
+    ],
     runtime: _Runtimes = None,
     precision: _Precisions = None,
     batch: _Batches = None,

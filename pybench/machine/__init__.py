@@ -16,7 +16,7 @@ from pybench.machine.diagnosis import diagnose, diagnose_packages
 from pybench.machine.estimate import CampaignEstimate
 from pybench.machine.facts import EVERYTHING, ask
 from pybench.machine.machine import Machine
-from pybench.machine.opening import Opening, ask_runtimes, count_flops, time_pass
+from pybench.machine.opening import Opening, ask_runtimes, count_flops, time_library, time_pass
 from pybench.machine.operations import count_multiply_adds
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "count_multiply_adds",
     "diagnose",
     "diagnose_packages",
+    "time_library",
     "time_pass",
 ]

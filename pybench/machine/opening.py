@@ -206,6 +206,18 @@ def time_pass(path: Path | None, case: Case, fed: Mapping[str, Sequence[int]]) -
     return float(answer["seconds"]) if refused is None else InputError(refused["what"], hint=refused["hint"])
 
 
+def time_library(case: Case, config: Path | None) -> float:
+    """Seconds of one pass of a library's model in torch on the CPU, roughly, at the case's batch and sequence.
+
+    `config`: the config.json that the case names. Raises InputError for a model that its library does not have or that
+    cannot be fed, and PybenchError where a worker cannot answer.
+    """
+    path = None if config is None else str(config.absolute())
+    folders = () if config is None else (config.absolute().parent,)
+    question = {"job": "time_library", "case": case_to_json(case), "config": path}
+    return float(_ask(question, f"a first pass of {case.model}", access=FileAccess(reads=folders))["seconds"])
+
+
 def _cases(path: Path) -> Iterator[Case]:
     sources = (("model", SHA_OF_NOTHING),)
     for name in opening("onnx"):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pybench.catalogue.code import named_code
 from pybench.catalogue.models import MODELS, Model
-from pybench.models.zoo.feeds import KEY, feeds_from_text
+from pybench.models.zoo.feeds import KEY, ModelInputs, feeds_from_text
 from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.ranges import UNKNOWN, IntegerRange, integer_ranges
 from pybench.runtimes.session import TensorSpec, resolved
@@ -88,8 +88,14 @@ def fed_ranges(files: Mapping[str, Path], metadata: Mapping[str, str]) -> dict[s
     model; else the user's own ONNX file says it, where there is one."""
     if KEY not in metadata:
         return file_ranges(files.get("model"))
-    feeds = feeds_from_text(metadata[KEY]).inputs
-    return {feed.name: IntegerRange(feed.least, feed.below, feed.about) for feed in feeds if feed.below is not None}
+    return library_ranges(feeds_from_text(metadata[KEY]))
+
+
+def library_ranges(feeds: ModelInputs) -> dict[str, IntegerRange]:
+    """What integer inputs of a library's model may be fed with."""
+    return {
+        feed.name: IntegerRange(feed.least, feed.below, feed.about) for feed in feeds.inputs if feed.below is not None
+    }
 
 
 def file_ranges(path: Path | None) -> dict[str, IntegerRange]:

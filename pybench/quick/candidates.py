@@ -122,7 +122,9 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
             found.append(case)
     if not found:
         raise _nothing(target, left_out)
-    if target.file is None:
+    if target.is_of_library:
+        look: RoughTiming | None = _look_at_library(target, found[0])
+    elif target.file is None:
         look = _look_at_module(target, here)
     else:
         look, found = _look_at_file(target.file, target, found, left_out)
@@ -186,8 +188,9 @@ def _all_precisions() -> tuple[str, ...]:
 
 
 def _cases(target: Target, only: Restriction) -> Iterator[Case]:
-    named = {"inputs": target.given is not None, "model": target.file is not None}
-    sources = tuple((name, SHA_OF_NOTHING) for name, is_file in named.items() if is_file)  # asked about, not run
+    is_file = target.file is not None or target.config is not None
+    named = {"inputs": target.given is not None, "model": is_file}
+    sources = tuple((name, SHA_OF_NOTHING) for name, is_source in named.items() if is_source)  # asked about, not run
     inputs = () if target.facts is None else target.facts.inputs
     batch = (only.batches or (target.first_batch if target.given is None else target.given.batch,))[0]
     for name in only.runtimes or opening("onnx"):
@@ -244,6 +247,18 @@ def _look_at_module(target: Target, here: Machine) -> RoughTiming | None:
         return None if isinstance(seconds, InputError) else RoughTiming(seconds, f"{target.model} in {case.runtime}")
     except PybenchError:  # whatever it is, the export meets it, too, and says so
         return None
+
+
+def _look_at_library(target: Target, case: Case) -> RoughTiming | None:
+    """One pass of a library's model in torch. Raises InputError for a model that the library does not have or that
+    cannot be fed."""
+    try:
+        seconds = machines.time_library(case, target.config)
+    except InputError:
+        raise
+    except PybenchError:  # whatever it is, the export meets it, too, and says so
+        return None
+    return RoughTiming(seconds, f"{target.model} in torch")
 
 
 def _look_at_file(

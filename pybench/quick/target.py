@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model that is asked about: a built-in name, or an ONNX file with a size for each of its free dimensions."""
+"""The model that is asked about: a built-in name, a library's model, or an ONNX file with a size for each of its free
+dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from pybench.case.factors import FACTORS, is_built_in
 from pybench.catalogue.models import MODELS
-from pybench.catalogue.zoo import as_file, is_named
+from pybench.catalogue.zoo import CONFIG, as_file, is_named
 from pybench.errors import InputError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
@@ -33,7 +34,8 @@ class Target:
     """What is measured.
 
     model: as the plan names it: a built-in name, or a path relative to the plan's folder
-    file: the ONNX file; None: a built-in model
+    file: the ONNX file; None: a built-in model, or a library's
+    config: the config.json by which a library builds the model; None: it is named, or no library's
     content, facts: of the file
     sizes: free dimensions but the batch and the sequence of ids, `INPUT.DIM` -> size
     guessed: those of `sizes` that nobody stated
@@ -51,6 +53,11 @@ class Target:
     seq_len: int = FACTORS["seq_len"].default
     only_batch: int | None = None
     given: GivenArrays | None = None
+    config: Path | None = None
+
+    @property
+    def is_of_library(self) -> bool:
+        return self.config is not None or (self.file is None and is_named(self.model))
 
     @property
     def first_batch(self) -> int:
@@ -61,6 +68,7 @@ class Target:
     def name(self) -> str:
         """A word for the campaign's name."""
         stem = self.model if self.file is None else self.file.stem
+        stem = stem if self.config is None else self.config.absolute().parent.name
         return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:LONGEST_NAME].strip("-._") or "model"
 
     def fed(self, batch: int) -> dict[str, tuple[int, ...]]:
@@ -77,9 +85,12 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
             raise UsageError(f"--shape: {given} is a built-in model, whose sizes are fixed", hint="leave --shape out")
         return _built_in(given, plan_folder, arrays)
     path = Path(given)
+    if path.name != CONFIG and (path / CONFIG).is_file():
+        path /= CONFIG
+    if path.name == CONFIG and path.is_file():
+        return _of_library(_as_in_plan(path, plan_folder), stated, arrays, config=path)
     if is_named(given) and not path.exists():
-        what = f"{given} is a model of a library, and quick measures ONNX files and built-in models"
-        raise UsageError(what, hint=f"name it in a plan, as in `model: {given}`")
+        return _of_library(given, stated, arrays)
     if not path.exists():
         known = FACTORS["model"].choices
         hint = nearest(given, known) or f"give an ONNX file, or a built-in model: {', '.join(known)}"
@@ -92,7 +103,7 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
         sizes, seq_len = {**fed.sizes, **sizes}, fed.seq_len or seq_len
     guessed = {key: size for key, size in _guesses(facts.inputs).items() if not _is_stated(facts.inputs, key, sizes)}
     target = Target(
-        model=as_file(os.path.relpath(path.absolute(), plan_folder.absolute())),
+        model=_as_in_plan(path, plan_folder),
         file=path,
         content=content,
         facts=facts,
@@ -109,6 +120,19 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
             raise UsageError(f"--shape: {misfit.what}", hint=misfit.hint) from misfit
         raise InputError(f"{path}: {misfit.what}", hint=misfit.hint) from misfit
     return target
+
+
+def _as_in_plan(path: Path, plan_folder: Path) -> str:
+    return as_file(os.path.relpath(path.absolute(), plan_folder.absolute()))
+
+
+def _of_library(model: str, stated: Mapping[str, int], arrays: Path | None, config: Path | None = None) -> Target:
+    """What a library says of its inputs is asked later, as its import takes seconds."""
+    for option, is_given in (("--shape", bool(stated)), ("--input", arrays is not None)):
+        if is_given:
+            what = f"{option}: {model} is a model of a library, which quick feeds by itself"
+            raise UsageError(what, hint=f"leave it out, or write a plan with `model: {model}`")
+    return Target(model, config=config)
 
 
 def _built_in(name: str, plan_folder: Path, arrays: Path | None) -> Target:

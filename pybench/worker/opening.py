@@ -4,6 +4,7 @@
 `open`: {path, case} -> {providers, partitions, seconds}; a runtime that opens no ONNX file by itself is not asked.
 `time`: {path, case, fed} -> {seconds}: the best of a few passes, to plan how long a run has to be. Without a path it is
 of a built-in model. {refused}: the file was opened, and does not run on these inputs.
+`time_library`: {case, config} -> {seconds}, of a library's model in torch.
 `models`: {models: [{model, config, of_images, cached, seq_len, new_tokens}]} -> {refused}: what a library does not
 have, and what cannot be fed: at all, with images, or with sequences so long. A model that is `cached` continues text.
 `weights`: {cases, paths, configs} -> {refused}: weights that do not fit the model of their case.
@@ -43,22 +44,49 @@ def _open(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _time(question: dict[str, Any]) -> dict[str, Any]:
-    """The first pass allocates and prepares kernels, which may take fifty times as long as the next."""
-    from pybench.measure import monotonic_ns, seconds_since
     from pybench.measurement.inputs import arrays_of, file_ranges
 
     session = _session(question)
     shapes = {name: tuple(sizes) for name, sizes in question["fed"].items()}
     inputs = arrays_of(session.inputs, shapes, 0, file_ranges(question["path"] and Path(question["path"])))
+    try:
+        return {"seconds": _best_of_a_few(lambda: session.run(inputs))}
+    except InputError as error:
+        return {"refused": {"what": error.message, "hint": error.hint}}
+
+
+def _time_library(question: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    from pybench.measurement.inputs import arrays_of, library_ranges
+    from pybench.measurement.model import check_longest, specs_of
+    from pybench.models.zoo.build import build, inputs_of
+
+    case, config = case_from_json(question["case"]), question["config"] and Path(question["config"])
+    feeds = inputs_of(str(case.model), config)
+    check_longest(str(case.model), feeds, case.seq_len)
+    module = build(str(case.model), config=config, fused=True).module
+    sizes = (case.batch, case.seq_len)
+    shapes = {
+        feed.name: tuple(sizes[place] if size is None else size for place, size in enumerate(feed.shape))
+        for feed in feeds.inputs
+    }
+    arrays = arrays_of(specs_of(feeds), shapes, 0, library_ranges(feeds))
+    tensors = [torch.from_numpy(arrays[feed.name]) for feed in feeds.inputs]
+    with torch.inference_mode():
+        return {"seconds": _best_of_a_few(lambda: module(*tensors))}
+
+
+def _best_of_a_few(run_once: Callable[[], object]) -> float:
+    """Seconds. The first pass allocates and prepares kernels, which may take fifty times as long as the next."""
+    from pybench.measure import monotonic_ns, seconds_since
+
     seconds: list[float] = []
     while len(seconds) < MOST_PASSES and sum(seconds[1:]) < ENOUGH_S and sum(seconds[:1]) < LONG_PASS_S:
         begin_ns = monotonic_ns()
-        try:
-            session.run(inputs)
-        except InputError as error:
-            return {"refused": {"what": error.message, "hint": error.hint}}
+        run_once()
         seconds.append(seconds_since(begin_ns))
-    return {"seconds": min(seconds)}
+    return min(seconds)
 
 
 def _session(question: dict[str, Any]) -> Session:
@@ -128,6 +156,7 @@ def _refused(ask: Callable[[Any], None], asked: Sequence[Any]) -> list[dict[str,
 _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "open": _open,
     "time": _time,
+    "time_library": _time_library,
     "flops": _flops,
     "models": _models,
     "weights": _weights,

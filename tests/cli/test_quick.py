@@ -51,6 +51,9 @@ def quick(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
+TINY_GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 16, "vocab_size": 100, "n_positions": 128}
+
+
 @pytest.mark.slow
 def test_a_file_is_measured_until_it_is_decided(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("torch-by-tracing", Path("models"))
@@ -166,6 +169,28 @@ def test_a_built_in_model_has_a_first_number_before_it_is_exported(capsys: pytes
     assert look < making[0]
     measured = [row for row in json.loads(said.out)["cases"] if row["latency_ms"] is not None]
     assert [(row["precision"], row["batch"]) for row in measured] == [("fp32", 1)]
+
+
+def test_a_model_of_a_library_is_looked_at_before_it_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    Path("mine").mkdir()
+    Path("mine/config.json").write_text(json.dumps(TINY_GPT2))
+    words = ["quick", "mine", "--runtime", "onnxruntime", "--precision", "fp32", "--batch", "1", "--minutes", "0.01"]
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    assert re.search(r"first look: one pass of mine/config.json in torch .* ms", said.err)
+    (row,) = json.loads(said.out)["cases"]
+    assert row["latency_ms"]["value"] > 0
+    assert 'model: "mine/config.json"' in Path("quick-mine.yaml").read_text()
+
+
+def test_a_model_that_its_library_does_not_have_is_one_error(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("timm")
+    assert main(["quick", "timm/resnet19"]) == 2
+    assert "error: timm/resnet19: timm has no model 'resnet19'\n  hint: did you mean timm/resnet18" in (
+        capsys.readouterr().err
+    )
+    assert not list(Path().glob("*.yaml"))
 
 
 def test_a_file_in_fp16_is_measured_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,9 +32,31 @@ def test_a_file_is_named_from_the_folder_of_the_plan(tmp_path: Path) -> None:
 
 def test_a_file_in_a_folder_that_is_called_like_a_library_stays_a_file(tmp_path: Path) -> None:
     assert find_target(str(write("plain", tmp_path / "timm")), tmp_path, {}).model == "./timm/model.onnx"
-    with pytest.raises(UsageError, match="timm/resnet50 is a model of a library") as raised:
-        find_target("timm/resnet50", tmp_path, {})
-    assert raised.value.hint == "name it in a plan, as in `model: timm/resnet50`"
+
+
+def test_a_model_of_a_library_is_named_or_is_a_folder_with_its_configuration(tmp_path: Path) -> None:
+    named = find_target("timm/resnet50", tmp_path, {})
+    assert (named.model, named.name, named.is_of_library, named.config) == (
+        "timm/resnet50",
+        "timm-resnet50",
+        True,
+        None,
+    )
+    (tmp_path / "mine").mkdir()
+    config = tmp_path / "mine" / "config.json"
+    config.write_text("{}")
+    for given in (config.parent, config):
+        target = find_target(str(given), tmp_path, {})
+        assert (target.model, target.name, target.config) == ("mine/config.json", "mine", config)
+        assert target.is_of_library
+    assert not find_target("resnet50", tmp_path, {}).is_of_library
+
+
+def test_a_model_of_a_library_is_fed_by_quick_alone(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--shape: timm/resnet50 is a model of a library"):
+        find_target("timm/resnet50", tmp_path, {"x.2": 8})
+    with pytest.raises(UsageError, match="--input: timm/resnet50 is a model of a library"):
+        find_target("timm/resnet50", tmp_path, {}, tmp_path / "x.npz")
 
 
 def test_free_sizes_are_guessed_and_said(tmp_path: Path) -> None:
