@@ -39,11 +39,13 @@ from pybench.runner.schedule import PlannedRun
 from pybench.words import counted
 
 if TYPE_CHECKING:  # they compute, so they are imported when they are called
+    from pybench.analysis.statistics.estimate import Estimate
     from pybench.quick.rounds import Rounds, RoundsSetup
     from pybench.quick.verdict import QuickVerdict, Row
 
 CPU_MINUTES, ENGINE_MINUTES = 2.0, 5.0
 NEXT_REPETITIONS = 30
+FEWEST_RUNS = 3  # behind an interval that is printed
 AGAIN = "runs that crashed, were killed or took too long"
 
 _Runtimes = Annotated[Optional[list[str]], typer.Option(metavar="NAME", help="Only this runtime. May be repeated.")]
@@ -312,16 +314,24 @@ def _report(campaign: CampaignDirectory, machine: Machine, rounds: Rounds) -> tu
 _HEAD = ("batch", "runtime", "precision", "ms", "95 % interval", "samples/s", "J/sample", "MB", "outputs against FP32")
 
 
+def interval_text(latency: Estimate | None) -> str:
+    """Of two runs it would reach from a thousandth to a thousand times the value, which tells nobody anything."""
+    if latency is None or not latency.has_interval:
+        return "-"
+    if latency.n < FEWEST_RUNS:
+        return f"({latency.n} runs)"
+    return f"{latency.lower:.4g} to {latency.upper:.4g}"
+
+
 def _cells(row: Row) -> tuple[str, ...]:
     case, latency, energy = row.case, row.latency_ms, row.energy_per_sample_j
     runtime = f"{case.runtime}{f' ({case.provider})' if case.provider else ''}"
-    interval = f"{latency.lower:.4g} to {latency.upper:.4g}" if latency is not None and latency.has_interval else "-"
     return (
         str(case.batch),
         runtime,
         case.precision,
         "-" if latency is None else f"{latency.value:.4g}",
-        interval,
+        interval_text(latency),
         "-" if row.samples_per_s is None else f"{row.samples_per_s.value:.4g}",
         "-" if energy is None else f"{energy.value:.3g}",
         "-" if row.model_bytes is None else f"{row.model_bytes / 1e6:.3g}",

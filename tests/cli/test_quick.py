@@ -18,7 +18,10 @@ import onnx
 import pytest
 from onnx import helper
 
+from pybench.analysis.statistics.estimate import Sample
+from pybench.analysis.statistics.intervals import estimate_geometric_mean
 from pybench.cli import main
+from pybench.cli.quick import interval_text
 from pybench.launcher import Launcher
 from pybench.machine.asking import ask_worker
 from pybench.plan import load_plan
@@ -125,6 +128,13 @@ def test_other_models_and_other_options_have_plans_of_their_own(capsys: pytest.C
     ]  # fmt: skip
     assert found[1]["directory"] == "results/quick-model-2"
     assert found[1]["next"] == "pybench run quick-model-2.yaml --repetitions 30"
+
+
+def test_two_runs_have_no_interval_that_is_worth_printing() -> None:
+    estimates = [estimate_geometric_mean(Sample.of(values)) for values in ([1.0], [1.0, 1.2], [1.0, 1.2, 1.1])]
+    assert [interval_text(one) for one in estimates[:2]] == ["-", "(2 runs)"]
+    assert re.fullmatch(r"0\.8\d* to 1\.3\d*", interval_text(estimates[2]))
+    assert interval_text(None) == "-"
 
 
 def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
