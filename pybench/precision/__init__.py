@@ -13,8 +13,8 @@ Into a graph:
 
 Of a graph: `execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.
 
-Out of a graph: `audit` judges graphs (reading `onnx_file.graph`), kernels of onnxruntime and modules of torch;
-`engine_audit` judges engines of TensorRT (reading `pybench.kernels`), with the operations that `flops` counts from the
-sizes that `shapes` infers.
+Out of a graph: `audit` judges graphs (reading `onnx_file.graph`), kernels of onnxruntime and modules of torch.
+`engine_audit` judges engines of TensorRT (reading `pybench.kernels`), with the operations that `flops` counts.
+`shapes` infers the sizes for that.
 Importing this package imports nothing; no audit imports onnx.
 """
