@@ -379,11 +379,9 @@ class CaseBuilder:
         before = len(self.problems)
         row = case.workload_row
         wrong = untrainable(case)
-        if wrong is not None:
-            place = next(name for name in (wrong.factor, "model") if name in settings)
-            self._say(settings[place].path, wrong.what, wrong.hint)
-        found = (head_problem(case), picture_problem(case, self.files), decoder_problem(case, self.files))
-        for factor, what, hint in filter(None, found):
+        untrained = None if wrong is None else (wrong.factor, wrong.what, wrong.hint)
+        found = head_problem(case), picture_problem(case, self.files), decoder_problem(case, self.files)
+        for factor, what, hint in filter(None, (untrained, *found)):
             self._say(settings[factor if factor in settings else "model"].path, what, hint)
         if row.uses("copying") and case.streams > case.transfer_bytes:
             what = f"{case.transfer_bytes} bytes cannot be cut into {case.streams} parts"
@@ -456,9 +454,9 @@ def _missing(
 
 def _models_of(workload: Workload, catalogue: Catalogue) -> str:
     """The models that a workload takes, for a hint."""
-    forms = [row.form for row in LIBRARIES.values() if workload.accepts(None, row)]
-    own = ", or your own ONNX file" if workload.takes_files else ""
-    return ", ".join([*catalogue.models_of(workload), *forms]) + own
+    forms = (row.form for row in LIBRARIES.values() if workload.accepts(None, row))
+    own = ("or your own ONNX file",) if workload.takes_files else ()
+    return ", ".join((*catalogue.models_of(workload), *forms, *own))
 
 
 def _multiples(tokens: int, seq_len: int) -> str:
