@@ -28,7 +28,7 @@ from pybench.errors import UsageError
 from pybench.plan import Plan, load_plan
 from pybench.publication import unpacked
 from pybench.publication.carry.reference import ENDINGS
-from pybench.report.labels import varying_factors
+from pybench.report.labels import value_text, varying_factors
 from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
 from pybench.report.sections.reliability.boards import boards_table
@@ -357,7 +357,7 @@ def _part(campaign: PublishedCampaign) -> list[tuple[str, str]]:
         ran = {value for case, value in values.items() if case in ended}
         if ran and len(ran) < len(every):
             shown, left = (
-                ", ".join(str(value) for value in every if (value in ran) is is_in) for is_in in (True, False)
+                ", ".join(value_text(value) for value in every if (value in ran) is is_in) for is_in in (True, False)
             )
             rows.append((f"Part that ran: {name.replace('_', ' ')}", f"{shown}; not {left}"))
     return rows

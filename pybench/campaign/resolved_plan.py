@@ -73,14 +73,19 @@ class ResolvedPlan:
 
 def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
     """Reads plan.resolved.json, and where the campaign stopped; `CorruptError` when one of them is malformed."""
+    plan = read_planned(campaign)
+    return plan if plan.repetitions.rule is None else plan.stopped(_read_stop(campaign, plan.repetitions.rule.at_most))
+
+
+def read_planned(campaign: CampaignDirectory) -> ResolvedPlan:
+    """Reads plan.resolved.json alone, for whoever finds the stop anew; `CorruptError` when it is malformed."""
     content = read_checked(
         campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files")
     )
     try:
-        plan = parse_resolved_plan(content)
+        return parse_resolved_plan(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=restore_hint(campaign.plan_resolved)) from error
-    return plan if plan.repetitions.rule is None else plan.stopped(_read_stop(campaign, plan.repetitions.rule.at_most))
 
 
 def _read_stop(campaign: CampaignDirectory, at_most: int) -> Stop | None:

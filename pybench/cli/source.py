@@ -11,7 +11,7 @@ from pathlib import Path
 from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_resolved_plan
+from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_planned
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import factors_of
 from pybench.cli.show import say
@@ -58,7 +58,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
-        return Source(campaign, read_resolved_plan(campaign).stopped(None))
+        return Source(campaign, read_planned(campaign))
     from pybench.plan import load_plan, resolve
 
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)

@@ -18,6 +18,7 @@ from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan, sto
 from pybench.case import Repetitions
 from pybench.case.repetitions import Stop, StoppingRule
 from pybench.errors import UsageError
+from pybench.runner.standing import AGAIN
 
 Attempts = tuple[tuple[int, ...], ...]  # block -> the attempts that count
 
@@ -69,10 +70,11 @@ class LastBlock:
 
 
 def _ended(campaign: CampaignDirectory, plan: ResolvedPlan, block: int) -> list[RunDirectory] | None:
-    """The runs of a block that count; None where one of them has not ended."""
+    """The runs of a block that count; None where one of them has not ended, or is to be done again."""
     cases = [case for case in plan.cases if plan.repetitions.of(case) >= block]
     found = [run for case in cases if (run := campaign.latest(case.id, block)) is not None]
-    return found if len(found) == len(cases) else None
+    is_whole = len(found) == len(cases) and not any(run.read_run()["outcome"] in AGAIN for run in found)
+    return found if is_whole else None
 
 
 def refuse_parts(select: str | None, shard: str) -> None:

@@ -22,6 +22,7 @@ Shape = tuple[int, ...]
 
 LARGEST_VALUE = 1024  # elements of a constant that shapes are computed from
 _STANDARD = ("", "ai.onnx")
+_GROWING = frozenset({"ConstantOfShape", "Expand", "Tile", "Range", "Pad", "Resize", "OneHot", "EyeLike"})
 
 
 def infer_shapes(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Shape]]:
@@ -80,12 +81,20 @@ def _value_of(node: Any, values: Mapping[str, NDArray[Any]], shapes: Mapping[str
     has_body = any(each.HasField("g") or each.graphs for each in node.attribute)
     if not is_known or has_body or (not node.input and node.op_type != "Constant"):
         return None  # an operator without inputs other than a constant draws random numbers
+    if _may_be_large(node, shapes):
+        return None
     fed = {name: values[name] for name in node.input if name}
     try:
         (value,) = ReferenceEvaluator(_alone(node, fed, opsets)).run(None, fed)
     except Exception:  # whatever the reference raises for an operator or type that it does not have
         return None
     return value if isinstance(value, np.ndarray | np.generic) and value.size <= LARGEST_VALUE else None
+
+
+def _may_be_large(node: Any, shapes: Mapping[str, Shape]) -> bool:
+    """Whether to wait until a size is known: a causal mask has gigabytes, and what follows from it needs its shape."""
+    shape = shapes.get(node.output[0])
+    return node.op_type in _GROWING if shape is None else prod(shape) > LARGEST_VALUE
 
 
 def _alone(node: Any, fed: Mapping[str, NDArray[Any]], opsets: Any) -> onnx.ModelProto:

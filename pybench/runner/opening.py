@@ -8,7 +8,7 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, not_a_campaign
-from pybench.campaign.resolved_plan import parse_resolved_plan, read_resolved_plan, store_stop
+from pybench.campaign.resolved_plan import parse_resolved_plan, read_planned, store_stop
 from pybench.case import Case
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.errors import UsageError
@@ -27,7 +27,7 @@ def open_for_running(
     storage.make_folder(campaign.path, exist_ok=True)
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
     holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
-    known = read_resolved_plan(campaign) if campaign.plan_resolved.exists() else None
+    known = read_planned(campaign) if campaign.plan_resolved.exists() else None
     if holds_files and known is None:
         raise not_a_campaign(campaign)
     if known is not None and known.name != plan.name:

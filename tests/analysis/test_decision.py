@@ -16,6 +16,7 @@ from pybench.case import Case
 from pybench.case.repetitions import Stop, StoppingRule
 from pybench.dataset import load
 from pybench.dataset.coverage import measure
+from pybench.measure.quantity import Quantity
 from tests.support.campaigns import CampaignBuilder
 
 FP32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
@@ -120,3 +121,17 @@ def test_a_plan_without_a_rule_takes_no_stop(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [FP32], repetitions=2)
     store_stop(builder.campaign, Stop(1, "decided"))
     assert load(builder.path).plan.blocks == 2
+
+
+def test_an_absolute_interval_is_one_of_95_percent_however_often_one_looks(tmp_path: Path) -> None:
+    spreads = []
+    for name, rule in (("rule", StoppingRule(20)), ("number", None)):
+        builder = CampaignBuilder(tmp_path / name, [FP32], repetitions=3, declared=[], rule=rule)
+        for block, energy_j in ((1, 1.0), (2, 1.1), (3, 1.2)):
+            quantity = Quantity(value=energy_j, u_standard=0.01, u_absolute=0.01)
+            builder.run(FP32, block, {"latency_mean_ms": 1.0, "gpu_energy_per_sample_j": quantity})
+        dataset = load(builder.path, stop=None if rule is None else Stop(3, "blocks"))
+        (case,) = analyse(dataset).cases
+        spreads.append(case.metrics["gpu_energy_per_sample_j"].absolute_95)
+    assert spreads[0] is not None
+    assert spreads[0] == spreads[1]

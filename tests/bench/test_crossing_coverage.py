@@ -27,7 +27,7 @@ def crossing_of(left: np.ndarray, right: np.ndarray) -> tuple[Crossing, ...]:
             estimate = estimate_geometric_mean(Sample.of(values))
             points.append(CurvePoint(batch, case.with_factors(batch=batch), estimate, dict(enumerate(values))))
         lines.append(CurveLine(tuple(points)))
-    return find_crossings(lines, METRICS["latency_mean_ms"], SoftwareComparisons({}))
+    return find_crossings(lines, METRICS["latency_mean_ms"], SoftwareComparisons({}), "batch", ())
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])

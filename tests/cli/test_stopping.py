@@ -201,6 +201,13 @@ def test_a_block_that_is_not_whole_is_not_looked_at(tmp_path: Path) -> None:
     assert _asked(builder) == (None, None, [])
 
 
+@pytest.mark.parametrize("outcome", ["interrupted", "killed"])
+def test_a_run_that_is_done_again_has_not_ended(tmp_path: Path, outcome: str) -> None:
+    builder = _built(tmp_path / "c", 0.5, 3, StoppingRule(20))
+    builder.run(INT8, 3, {}, outcome=outcome, attempt=2)
+    assert _asked(builder) == (None, None, [])
+
+
 def test_time_is_that_of_the_runs_and_its_end_is_a_look(tmp_path: Path) -> None:
     """A run of these campaigns takes a second."""
     run_s = _built(tmp_path / "c", 0.5, 1, StoppingRule(20)).campaign.attempt(FP32.id, 1, 1).read_run()["duration_s"]
@@ -230,6 +237,7 @@ def test_a_damaged_stop_is_named_with_what_to_do(
     said = capsys.readouterr().err
     assert "stopped.json" in said
     assert f"remove it and run {builder.path} again" in said
+    assert _asked(builder)[:2] == (3, Stop(3, "decided"))  # which needs no file
 
 
 @pytest.mark.process

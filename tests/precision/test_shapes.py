@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,24 @@ def test_what_an_unknown_operator_gives_stays_unknown() -> None:
     _, shapes = infer_shapes(shuffle("Mystery", domain="mine"))
     assert "channels" in shapes
     assert not {"of_a_group", "shuffled", "y"} & shapes.keys()
+
+
+def test_what_may_be_large_is_not_computed() -> None:
+    """A mask of 12,000 x 12,000 has half a gigabyte, and its shape is all that is needed of it."""
+    large = np.array([12_000, 12_000], np.int64)
+    nodes = [
+        *shuffle("Div").graph.node,
+        helper.make_node("Constant", [], ["large"], value=numpy_helper.from_array(large)),
+        helper.make_node("ConstantOfShape", ["large"], ["mask"]),
+        helper.make_node("Not", ["mask"], ["z"]),
+    ]
+    weights = {"w": np.zeros((4, 5), np.float32)}
+    tracemalloc.start()
+    _, shapes = infer_shapes(model(nodes, [("x", 1, [3, 8])], [("y", 1, None), ("z", 9, None)], weights, opset=20))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (shapes["y"], shapes["mask"]) == ((6, 5), (12_000, 12_000))
+    assert peak_bytes < 50e6
 
 
 def test_random_numbers_are_no_constants() -> None:

@@ -30,6 +30,7 @@ from pybench.analysis.statistics.elementary import exp, log
 from pybench.analysis.statistics.estimate import CONFIDENCE, Estimate, Sample
 from pybench.analysis.statistics.pivot import pivot_of_mean
 from pybench.case import Case
+from pybench.case.factors import factor_named
 from pybench.catalogue.metrics import Metric
 
 Numbers = NDArray[np.float64]
@@ -139,7 +140,11 @@ def find_crossings(
 
 
 def _is_asked(first: Case, second: Case, over: str, compared: Sequence[frozenset[str]]) -> bool:
-    differing = {name for name, value in first.meant.items() if second.meant.get(name, value) != value} - {over}
+    differing = {
+        name
+        for name, value in first.meant.items()
+        if name != over and second.meant.get(name, value) != value and not factor_named(name, first).protocol
+    }
     return len(differing) <= 1 or any(differing <= names for names in compared)
 
 

@@ -124,7 +124,7 @@ def _plane(plane: Plane, model: str, joined: Sequence[JoinedSpeed]) -> PlaneFind
                 case = None if accuracy is None else accuracy.case
                 is_open = has_accuracy and len(one.accuracies) > 1
                 points.append(PlanePoint(one.speed.case, case, at_x, at_y, is_open=is_open))
-    return PlaneFinding(plane, model, x, y, _judged(points, x, y))
+    return PlaneFinding(plane, model, x, y, _judged(points, plane, x, y))
 
 
 def _metric(names: Sequence[str], joined: Sequence[JoinedSpeed]) -> Metric | None:
@@ -136,13 +136,13 @@ def _metric(names: Sequence[str], joined: Sequence[JoinedSpeed]) -> Metric | Non
     return next(found, None)
 
 
-def _judged(points: Sequence[PlanePoint], x: Metric, y: Metric) -> tuple[PlanePoint, ...]:
+def _judged(points: Sequence[PlanePoint], plane: Plane, x: Metric, y: Metric) -> tuple[PlanePoint, ...]:
     """The points, each with the case of its own work that beats it."""
     judged = list(points)
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, point in enumerate(points):
         if not point.is_open:
-            groups.setdefault(_work(point.case), []).append(place)
+            groups.setdefault(_work(point.case, plane), []).append(place)
     higher = (x.better == "higher", y.better == "higher")
     for members in groups.values():
         found = find_beaten([(points[place].x, points[place].y) for place in members], higher=higher)
@@ -153,8 +153,11 @@ def _judged(points: Sequence[PlanePoint], x: Metric, y: Metric) -> tuple[PlanePo
     return tuple(judged)
 
 
-def _work(case: Case) -> tuple[object, ...]:
-    return tuple((name, case.value(name)) for name, factor in case.own_factors().items() if factor.sets_work)
+def _work(case: Case, plane: Plane) -> tuple[object, ...]:
+    factors = case.own_factors().items()
+    return tuple(
+        (name, case.value(name)) for name, factor in factors if factor.sets_work or (plane.by_batch and name == "batch")
+    )
 
 
 def _varies(points: Sequence[PlanePoint]) -> bool:

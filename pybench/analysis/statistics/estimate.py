@@ -6,6 +6,7 @@ After criterion.rs (`src/stats`). `Sample` checks what every estimator here reli
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +95,7 @@ class Estimate:
     def inverse(self) -> Estimate:
         """1 over a positive estimate; the bounds change sides."""
         lower = None if self.upper is None else 1 / self.upper
-        upper = None if self.lower is None else 1 / self.lower
+        upper = None if self.lower is None else 1 / self.lower if self.lower else math.inf
         return Estimate(1 / self.value, lower, upper, self.n, self.method, self.confidence)
 
     def scaled(self, factor: float) -> Estimate:

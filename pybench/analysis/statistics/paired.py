@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 
+from pybench.analysis.statistics.elementary import exp
 from pybench.analysis.statistics.estimate import CONFIDENCE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_by, spread_pivot
 from pybench.analysis.statistics.pivot import Pivot
@@ -26,6 +27,7 @@ from pybench.analysis.statistics.sequential import confidence_among, p_among
 
 ALPHA = 0.05
 POWER = 0.80
+MOST_CRITICAL = 1000.0  # standard errors; two pairs at 0.05 ask for 13, and for more where they are skewed
 EQUIVALENCE_MARGIN = (
     0.05  # a ratio within 1/1.05 .. 1.05 is "no difference that matters"; of a difference: see `margin`
 )
@@ -109,6 +111,8 @@ def compare_paired(
     estimate = estimate_by(pivot, differences, confidence_among(tests, confidence))
     width = math.log1p(margin) if scale == "ratio" else margin
     detectable = None if pivot is None else _detectable(pivot, ALPHA / tests)
+    if scale == "ratio" and detectable is not None:
+        detectable = exp(detectable)
     return Effect(
         scale=scale,
         estimate=estimate.exp() if scale == "ratio" else estimate,
@@ -116,7 +120,7 @@ def compare_paired(
         p_value=None if pivot is None else p_among(tests, pivot.p_different(0.0)),
         p_equivalence=None if pivot is None else p_among(tests, _not_equivalent(pivot, width)),
         margin=margin,
-        detectable=math.exp(detectable) if scale == "ratio" and detectable is not None else detectable,
+        detectable=detectable,
     )
 
 
@@ -139,10 +143,13 @@ def _not_equivalent(pivot: Pivot, margin: float) -> float:
     return max(pivot.p_above(-margin), pivot.p_below(margin))
 
 
-def _detectable(pivot: Pivot, alpha: float) -> float:
+def _detectable(pivot: Pivot, alpha: float) -> float | None:
     """The mean that the two-sided test of this n, spread and skewness finds with probability `POWER`, on the same
-    scale. `alpha`: of the test. The side of the longer tail counts, where the test asks for more."""
+    scale. `alpha`: of the test. The side of the longer tail counts, where the test asks for more. None where the test
+    asks for so much that no digit of the noncentral t is left."""
     critical, freedom = pivot.critical(alpha), pivot.freedom
+    if critical > MOST_CRITICAL:
+        return None
     survival = scipy.special._ufuncs._nct_sf
 
     def lack_of_power(noncentrality: float) -> float:

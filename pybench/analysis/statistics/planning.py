@@ -7,7 +7,7 @@ import math
 
 import scipy  # loads its parts on first use: commands that compute nothing stay fast
 
-from pybench.analysis.statistics.estimate import SKEW_T, Estimate
+from pybench.analysis.statistics.estimate import CONFIDENCE, SKEW_T, Estimate
 from pybench.analysis.statistics.paired import POWER
 
 LEAST_BLOCKS = 3  # two blocks say too little of the spread
@@ -18,8 +18,9 @@ def blocks_to_decide(estimate: Estimate, threshold: float, *, is_ratio: bool) ->
     """Blocks whose interval would exclude `threshold` with probability `POWER`, if value and spread were what they are.
 
     estimate: whose interval contains the threshold. None for one that is not of a mean over at least `LEAST_BLOCKS`
-        blocks; None, too, where even `MOST_BLOCKS` would not do
-    is_ratio: whether the interval is that of a logarithm
+        blocks. None, too, where even `MOST_BLOCKS` would not do, and where the campaign itself looks whether it is
+        decided
+    is_ratio: whether the interval is that of a logarithm, if all values are positive
 
     The interval's side towards the threshold tells the spread: `half = t(n - 1) s / sqrt(n)`. The number is the least N
     with `(t(N - 1) + z) s / sqrt(N) <= distance`, z the normal quantile of the power (Cohen 1988, chapter 2, with t in
@@ -28,9 +29,12 @@ def blocks_to_decide(estimate: Estimate, threshold: float, *, is_ratio: bool) ->
     """
     if estimate.method != SKEW_T or estimate.lower is None or estimate.upper is None or estimate.n < LEAST_BLOCKS:
         return None
+    if estimate.confidence > CONFIDENCE:
+        return None
     bound = estimate.lower if threshold < estimate.value else estimate.upper
     numbers = (estimate.value, threshold, bound)
-    value, limit, bound = map(math.log, numbers) if is_ratio else numbers
+    is_of_logarithms = is_ratio and estimate.lower > 0 < threshold  # a mean with a zero in it is none of logarithms
+    value, limit, bound = map(math.log, numbers) if is_of_logarithms else numbers
     tail = (1 - estimate.confidence) / 2
     spread = abs(value - bound) * math.sqrt(estimate.n) / _quantile(estimate.n, tail)
     z = float(scipy.special.ndtri(POWER))

@@ -12,5 +12,6 @@
     decoder_program       a decoder as two programs, of a prompt and of a token
     offline               no library may reach the network
 
-Importing a library takes seconds (timm 7 to 12), so only the making of artefacts does it: no run pays for it.
+Importing a library takes seconds (timm 7 to 12). The making of artefacts does it, and questions before any run do it;
+no run pays for it.
 """

@@ -249,7 +249,8 @@ function knownOf(cell) {
     cell.removeAttribute("title");
   }
   const cells = Array.from(row.cells);
-  const where = cells.slice(0, cells.findIndex((one) => one.matches(".number"))).filter((one) => one !== cell);
+  const firstNumber = cells.findIndex((one) => one.matches(".number"));
+  const where = cells.slice(0, firstNumber < 0 ? 1 : firstNumber).filter((one) => one !== cell);
   const n = heads.findIndex((head) => head.hasAttribute("data-n"));
   return [
     made("p", { className: "where" }, where.map(plainText).join(" · ")),

@@ -72,6 +72,17 @@ def test_cases_of_other_work_do_not_compete(tmp_path: Path) -> None:
     assert standing == {copied: None, plain: None, INFER: plain}
 
 
+def test_an_accuracy_has_no_batch_so_latencies_of_other_batches_do_not_compete(tmp_path: Path) -> None:
+    larger = INFER.with_factors(batch=8)
+    judged = {accuracy(INFER): {"top1_percent": 98.0}, accuracy(INT8): {"top1_percent": 97.0}}
+    speeds = {INFER: speed(2.0, 2.0), INT8: speed(1.0, 1.0), larger: speed(9.0, 0.5)}
+    found = planes(tmp_path, {**speeds, **judged})
+    standing = {point.case: point.beaten_by for point in found["plane"].points}
+    assert standing == {INFER: None, INT8: None, larger: None}
+    by_energy = {point.case: point.beaten_by for point in found["plane-accuracy-energy"].points}
+    assert by_energy[INFER] == larger
+
+
 def test_models_do_not_compete(tmp_path: Path) -> None:
     other = INFER.with_factors(model="resnet50")
     builder = {INFER: speed(1.0, 1.0), INT8: speed(2.0, 0.5), other: speed(9.0, 9.0)}

@@ -47,6 +47,21 @@ def test_no_number_where_the_blocks_cannot_tell() -> None:
     assert blocks_to_decide(of_images, 0.0, is_ratio=False) is None
 
 
+def test_a_mean_that_is_none_of_logarithms_is_no_error() -> None:
+    """Where a value is zero, a mean that is usually geometric is arithmetic, and its interval may begin below."""
+    goodput = estimate_mean(Sample(np.array([0.0, 40.0, 50.0])))
+    assert goodput.lower is not None
+    assert goodput.lower < 0
+    linear = blocks_to_decide(goodput, 5.0, is_ratio=False)
+    assert linear is not None
+    assert blocks_to_decide(goodput, 5.0, is_ratio=True) == linear
+
+
+def test_where_the_campaign_looks_for_itself_no_number_is_said() -> None:
+    looked_at = estimate_mean(Sample(np.array([1.0, 2.0, 3.0])), confidence=0.99)
+    assert blocks_to_decide(looked_at, 0.5, is_ratio=False) is None
+
+
 def test_the_number_is_above_that_of_the_blocks_that_did_not_decide() -> None:
     blocks = blocks_to_decide(with_spread(0.8, 1.0, 6), 0.0, is_ratio=False)
     assert blocks is not None

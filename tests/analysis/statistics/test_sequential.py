@@ -45,6 +45,19 @@ def test_what_is_detectable_grows_with_the_number_of_tests() -> None:
     assert 1 < one < eight
 
 
+@pytest.mark.parametrize("ratios", [(1.0, 3.0), (1.0, 1.01, 2.7), (1.0, 1e30)])
+@pytest.mark.parametrize("tests", [1, 240, 5000])
+def test_the_widest_interval_is_no_error(ratios: tuple[float, ...], tests: int) -> None:
+    """Two pairs that differ and hundreds of tests: the interval is beyond every float, and decides nothing."""
+    base = dict.fromkeys(range(len(ratios)), 1.0)
+    found = compare_paired(dict(enumerate(ratios)), base, "ratio", tests=tests)
+    assert found is not None
+    for estimate in (found.estimate, found.estimate.inverse()):
+        assert estimate.lower is not None
+        assert estimate.upper is not None
+        assert 0 <= estimate.lower < 1 < estimate.upper
+
+
 def test_looks_are_few_and_fixed_and_the_last_block_is_one() -> None:
     assert looks_until(20) == (3, 5, 8, 12, 20)
     assert looks_until(60) == (3, 5, 8, 12, 20, 32, 50, 60)

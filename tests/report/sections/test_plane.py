@@ -12,9 +12,9 @@ from pybench.report import write_report
 from tests.report.pages import rows_of, section
 from tests.support.campaigns import CampaignBuilder
 
-INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime", threads=2)
 INT8 = INFER.with_factors(precision="int8")
-SLOW = INFER.with_factors(batch=8)
+SLOW = INFER.with_factors(threads=1)
 
 
 def report(folder: Path, *, spread: float = 0.001) -> Path:
@@ -44,14 +44,14 @@ def test_the_table_says_what_beats_each_case(tmp_path: Path) -> None:
 
 def test_the_page_names_the_winner_by_what_differs(tmp_path: Path) -> None:
     found = section(report(tmp_path), "found")
-    assert "beaten by batch 1<" in found
+    assert "beaten by threads 2<" in found
     assert "beaten by int8<" in found
 
 
 def test_overlapping_intervals_are_told(tmp_path: Path) -> None:
     page = report(tmp_path, spread=0.2)
     assert {row["case"]: row["plane_shown"] for row in rows_of(page, "fronts")}[SLOW.id] == "false"
-    assert "beaten by batch 1, not shown" in section(page, "found")
+    assert "beaten by threads 2, not shown" in section(page, "found")
 
 
 def test_a_figure_has_a_ring_for_each_case_of_the_front(tmp_path: Path) -> None:

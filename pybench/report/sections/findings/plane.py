@@ -28,8 +28,8 @@ from pybench.report.canvas import (
     spans_widely,
 )
 from pybench.report.labels import case_text, metric_title, varying_factors
-from pybench.report.numbers import display_unit
-from pybench.report.tables import Cell, Column, Table, text_cell
+from pybench.report.numbers import DASH, display_unit
+from pybench.report.tables import Cell, Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -42,7 +42,8 @@ _NOTES = (
     "A case beats another if it is as good in both numbers and better in one. Means decide that.",
     "Not shown: the intervals of the two cases overlap in one of the numbers.",
     "Only cases of the same work compete: of one model, with inputs of one size and one kind.",
-    "Latency is of one iteration, of a whole batch. Energy is of one sample.",
+    "Latency is of one iteration, of a whole batch; against accuracy only cases of one batch compete.",
+    "Energy is of one sample.",
     "Boards and software may differ between two cases; the tables of effects leave such runs out.",
 )
 
@@ -90,9 +91,9 @@ def _field(plane: Plane, end: str) -> str:
 def _standing_cell(case: Case, point: PlanePoint | None, names: Sequence[str]) -> Cell:
     """`front`, or what beats the case: of the winner the factors in which it differs."""
     if point is None:
-        return text_cell(None, note="a number is missing")
+        return Cell(DASH, note="a number is missing", csv=("", "", ""), cases=())
     if point.is_open:
-        return text_cell(None, note=_OPEN)
+        return Cell(DASH, note=_OPEN, csv=("open", "", ""), cases=())
     if point.beaten_by is None:
         return Cell("front", tone="good", csv=("front", "", ""), cases=())
     differing = [name for name in names if case.meant.get(name) != point.beaten_by.meant.get(name)]
