@@ -98,9 +98,9 @@ def _join_key(case: Case) -> tuple[object, ...]:
     for name, factor in seen.own_factors().items():
         if not factor.answers or name in idle:
             continue
-        if name != "images":
+        if name not in ("images", "data"):
             key.append((name, seen.value(name), contents.get(name)))
-        elif "calibration_images" not in idle:  # elsewhere images judge, or are inputs
+        elif "calibration_images" not in idle:  # elsewhere samples judge, or are inputs
             key.append((name, data_of(seen), content_of(seen)))
     return tuple(key)
 

@@ -78,23 +78,22 @@ def labelled_misfit(case: Case, model: OnnxModel | None, path: Path) -> Misfit |
 
 
 def _tokens(inputs: Sequence[Value], arrays: Mapping[str, StoredArray]) -> int | None:
-    """The length of sequences in the file, where the model takes sequences of ids of any length. A library's model,
+    """The length of sequences of ids: the model's own or, where it takes any length, the file's. A library's model,
     whose inputs are not known, takes what the file has."""
     inputs = inputs or [
         Value(name, "tensor", stored.element, (None,) * len(stored.shape))
         for name, stored in arrays.items()
         if name not in (LABELS, GROUPS, IDS)
     ]
-    lengths = (
-        arrays[value.name].shape[1]
-        for value in inputs
-        if value.element.startswith("int")
-        and len(value.shape or ()) == _DIMENSIONS_OF_IDS
-        and not isinstance((value.shape or ())[1], int)
-        and value.name in arrays
-        and len(arrays[value.name].shape) == _DIMENSIONS_OF_IDS
-    )
-    return next(lengths, None)
+    for value in inputs:
+        shape, stored = value.shape or (), arrays.get(value.name)
+        if not value.element.startswith("int") or len(shape) != _DIMENSIONS_OF_IDS:
+            continue
+        if isinstance(shape[1], int):
+            return shape[1]
+        if stored is not None and len(stored.shape) == _DIMENSIONS_OF_IDS:
+            return stored.shape[1]
+    return None
 
 
 def _count_samples(arrays: Mapping[str, StoredArray], inputs: Sequence[Value]) -> int:

@@ -106,6 +106,15 @@ def test_images_count_where_ranges_are_found_on_them() -> None:
     assert join_key(case("infer", **weights)) == join_key(case("accuracy", **weights, **named))
 
 
+def test_a_speed_that_is_fed_with_samples_has_the_accuracy_on_them() -> None:
+    own: dict[str, Any] = {"model": "own.onnx", "data": "mine.npz", "sources": (("data", "a" * 64), ("model", "b" * 64))}
+    other = own | {"sources": (("data", "c" * 64), ("model", "b" * 64))}
+    for precision, is_same in (("fp32", True), ("int8", False)):
+        speed = join_key(case("infer", precision=precision, inputs="data", **own))
+        assert speed == join_key(case("accuracy", precision=precision, task="regression", **own))
+        assert (speed == join_key(case("accuracy", precision=precision, task="regression", **other))) is is_same
+
+
 def test_the_content_of_a_file_counts_like_its_name() -> None:
     one, other = (case("infer", model="own.onnx", sources=(("model", digit * 64),)) for digit in "ab")
     assert join_key(one) != join_key(other)

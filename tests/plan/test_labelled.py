@@ -40,6 +40,13 @@ def test_what_the_file_tells_is_in_the_case(load: Load, tmp_path: Path) -> None:
     assert all(dict(case.sources).keys() == {"model", "data"} for case in plan.cases)
 
 
+def test_a_model_of_sequences_of_one_length_sets_it(load: Load, problems: Problems, tmp_path: Path) -> None:
+    arrays = write_text_classifier(tmp_path, TOKENS)
+    assert load(entry("text", TEXT)).cases[0].seq_len == TOKENS
+    np.savez(tmp_path / "text.npz", **arrays | {name: arrays[name][:, 1:] for name in ("ids", "mask")})
+    assert "ids is [200, 11], and [200, 12] is needed" in problems(entry("text", TEXT))[0]
+
+
 def test_other_samples_are_another_case_and_another_calibration(load: Load, tmp_path: Path) -> None:
     arrays = write_regressor(tmp_path)
     one = load(entry("regressor")).cases[0]

@@ -23,9 +23,9 @@ SIDE = 16
 FEATURES = 8
 
 
-def write_text_classifier(folder: Path) -> Arrays:
+def write_text_classifier(folder: Path, tokens: int | str = "tokens") -> Arrays:
     """Two inputs, `ids` and `mask`; of two outputs `logits` is the second. Texts of five are of one group, and nine of
-    ten are labelled as the model says."""
+    ten are labelled as the model says. `tokens`: the length of sequences that the model takes, or the name of any."""
     draw = np.random.default_rng(0)
     weights = {
         "table": draw.normal(size=(VOCABULARY, WIDTH)).astype(np.float32),
@@ -40,7 +40,7 @@ def write_text_classifier(folder: Path) -> Arrays:
         node("ReduceMean", "seen middle", "pooled", keepdims=0),
         node("MatMul", "pooled head", "logits"),
     ]
-    inputs = [(name, INT64, ("batch", "tokens")) for name in ("ids", "mask")]
+    inputs = [(name, INT64, ("batch", tokens)) for name in ("ids", "mask")]
     outputs = [("pooled", FLOAT, ("batch", WIDTH)), ("logits", FLOAT, ("batch", CLASSES))]
     onnx.save(model(nodes, inputs, outputs, weights | {"middle": ints(1)}), folder / "text.onnx")
     ids = draw.integers(0, VOCABULARY, (TEXTS, TOKENS))
