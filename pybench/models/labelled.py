@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's labelled arrays: an .npz with an array for each input of a model, and `labels`.
+"""Labelled arrays of a user: an .npz with an array for each input of a model, and `labels`.
 
 Arrays are [n, ...], one row a sample, and are fed as they are. `ids` and `groups` are [n], of integers or text. A model
 is calibrated on `train_<input>`; without such arrays on a fifth of the samples or, where there are groups, of the
@@ -24,6 +24,7 @@ from pybench.errors import InputError
 from pybench.models.samples import Array, Indices, Samples, Split
 
 CALIBRATING_PARTS = 5  # one of so many parts calibrates, and the rest judges
+_TRUTH = {True: np.int64, False: np.float64}  # of classes, and of values
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class _Stored:
 
 
 def open_arrays(path: Path, split: Split, inputs: Sequence[str], task: Task | None = None) -> Samples:
-    """The samples of one split, in the order stored. `inputs`: names of the model's; `task`: None where nothing is
-    judged, and the samples then have no truth. Raises InputError for a file that does not have these arrays."""
+    """The samples of one split, in the order stored. `inputs`: of the model, by name; `task`: None where nothing is
+    judged, and truth is then as it is stored. Raises InputError for a file that does not have these arrays."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = set(archive.files)
@@ -48,9 +49,9 @@ def open_arrays(path: Path, split: Split, inputs: Sequence[str], task: Task | No
             arrays = {name: archive[prefix + name] for name in inputs}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} contains no readable arrays ({error})", hint="store them again") from error
-    rows = _rows(path, stored, split, is_apart=is_apart, trained=len(arrays[inputs[0]]))
-    if any(len(array) < len(rows) for array in arrays.values()):
-        raise InputError(f"the arrays of {path} have different numbers of samples", hint="store one row a sample")
+    fed = {prefix + name: array for name, array in arrays.items()}
+    samples = _count_rows(path, fed if prefix else {LABELS: stored.labels} | fed)
+    rows = np.arange(samples) if is_apart else _rows_of_split(path, stored, split)
     return _samples(arrays, rows, stored, task, has_names=not prefix)
 
 
@@ -63,24 +64,38 @@ def _check_names(path: Path, names: set[str], inputs: Sequence[str], *, is_apart
         raise InputError(f"{path} has no array {missing[0]}", hint=hint)
 
 
+def _count_rows(path: Path, arrays: Mapping[str, Array]) -> int:
+    """Rows of each of these arrays. Raises InputError where they have none, or not as many as the others."""
+    counts = {name: array.shape[0] if array.ndim else 0 for name, array in arrays.items()}
+    if len(set(counts.values())) > 1 or 0 in counts.values():
+        said = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        what = f"the arrays of {path} have no or different numbers of rows ({said})"
+        raise InputError(what, hint="store one row a sample")
+    return next(iter(counts.values()))
+
+
 def _beside(path: Path, archive: Mapping[str, Array], inputs: Sequence[str]) -> _Stored:
     """Labels, ids and groups. Raises InputError where ids repeat or a sample lacks one of these."""
     labels = archive[LABELS]
-    ids = tuple(f"{i:06d}" for i in range(len(labels)))
-    texts = {name: tuple(map(str, archive[name])) for name in (IDS, GROUPS) if name in archive and name not in inputs}
-    if any(len(each) != len(labels) for each in texts.values()):
-        raise InputError(f"`{IDS}` and `{GROUPS}` of {path} are not one a sample", hint=f"store {len(labels)} of them")
+    count = _count_rows(path, {LABELS: labels})
+    ids = tuple(f"{i:06d}" for i in range(count))
+    texts = {name: _texts(archive[name]) for name in (IDS, GROUPS) if name in archive and name not in inputs}
+    if any(len(each) != count for each in texts.values()):
+        raise InputError(f"`{IDS}` and `{GROUPS}` of {path} are not one a sample", hint=f"store {count} of them")
     ids = texts.get(IDS, ids)
     if len(set(ids)) < len(ids):
         raise InputError(f"`{IDS}` of {path} repeat", hint="give each sample an id of its own")
     return _Stored(labels, ids, texts.get(GROUPS))
 
 
-def _rows(path: Path, stored: _Stored, split: Split, *, is_apart: bool, trained: int) -> Indices:
-    """Which rows of the arrays are of a split. `is_apart`: whether what trains has arrays of its own, of `trained`
-    rows."""
-    if is_apart:
-        return np.arange(trained if split == "train" else len(stored.ids))
+def _texts(array: Array) -> tuple[str, ...]:
+    """Integers or text, as text. Raises ValueError for bytes that are no UTF-8."""
+    names = np.atleast_1d(array)
+    return tuple(map(str, np.char.decode(names, "utf-8") if names.dtype.kind == "S" else names))
+
+
+def _rows_of_split(path: Path, stored: _Stored, split: Split) -> Indices:
+    """Which rows of the arrays are of a split, where what trains has no arrays of its own."""
     calibrates = calibrating(stored.ids if stored.groups is None else stored.groups)
     rows: Indices = np.flatnonzero(calibrates if split == "train" else ~calibrates)
     if len(rows) == 0:
@@ -104,14 +119,14 @@ def _samples(
     loads: dict[str, Callable[[Indices], Array]] = {
         name: partial(_rows_of, array, rows) for name, array in arrays.items()
     }
-    first = next(iter(arrays))
+    first, labels = next(iter(arrays)), stored.labels
     has_classes = task is not None and task.classes is not None
     return Samples(
         ids=tuple(stored.ids[i] for i in rows) if has_names else tuple(f"{i:06d}" for i in rows),
         shape=arrays[first].shape[1:],
         load=loads[first],
-        truth=partial(_rows_of, stored.labels.astype(np.int64 if has_classes else np.float64), rows),
-        classes=tuple(map(str, range(int(stored.labels.max()) + 1))) if has_classes else (),
+        truth=partial(_rows_of, labels if task is None else labels.astype(_TRUTH[has_classes]), rows),
+        classes=tuple(map(str, range(int(labels.max()) + 1))) if has_classes else (),
         groups=tuple(stored.groups[i] for i in rows) if has_names and stored.groups is not None else None,
         dtype=arrays[first].dtype,
         inputs=loads,

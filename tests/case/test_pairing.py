@@ -107,7 +107,11 @@ def test_images_count_where_ranges_are_found_on_them() -> None:
 
 
 def test_a_speed_that_is_fed_with_samples_has_the_accuracy_on_them() -> None:
-    own: dict[str, Any] = {"model": "own.onnx", "data": "mine.npz", "sources": (("data", "a" * 64), ("model", "b" * 64))}
+    own: dict[str, Any] = {
+        "model": "own.onnx",
+        "data": "mine.npz",
+        "sources": (("data", "a" * 64), ("model", "b" * 64)),
+    }
     other = own | {"sources": (("data", "c" * 64), ("model", "b" * 64))}
     for precision, is_same in (("fp32", True), ("int8", False)):
         speed = join_key(case("infer", precision=precision, inputs="data", **own))

@@ -93,7 +93,10 @@ def test_a_limit_keeps_inputs_truth_and_groups_together(path: Path) -> None:
         ({"ids": np.zeros(20, int)}, ["x"], "repeat"),
         ({"groups": np.zeros(19, int)}, ["x"], "are not one a sample"),
         ({"groups": np.zeros(20, int)}, ["x"], "has one group, which cannot both calibrate and judge"),
-        ({"labels": np.zeros(30)}, ["x"], "different numbers of samples"),
+        ({"labels": np.zeros(30)}, ["x"], r"different numbers of rows \(labels: 30, x: 20\)"),
+        ({"labels": np.zeros(10)}, ["x"], r"different numbers of rows \(labels: 10, x: 20\)"),
+        ({"labels": np.zeros(())}, ["x"], r"no or different numbers of rows \(labels: 0\)"),
+        ({"ids": np.array([b"\xff", b"a"] * 10)}, ["x"], "contains no readable arrays"),
         ({"x": np.array([None])}, ["x"], "contains no readable arrays"),
     ],
 )
@@ -101,6 +104,25 @@ def test_a_file_that_lacks_something_says_so(path: Path, more: dict[str, Any], i
     stored(path, **more)
     with pytest.raises(InputError, match=said):
         open_arrays(path, "validation", inputs)
+
+
+@pytest.mark.parametrize(("x", "y"), [(3, 4), (0, 0)])
+def test_arrays_that_train_have_equally_many_rows(path: Path, x: int, y: int) -> None:
+    stored(path, y=np.zeros(20), train_x=np.zeros((x, 2)), train_y=np.zeros(y))
+    assert len(open_arrays(path, "validation", ["x", "y"])) == 20
+    with pytest.raises(InputError, match=f"train_x: {x}, train_y: {y}"):
+        open_arrays(path, "train", ["x", "y"])
+
+
+def test_ids_of_bytes_are_text(path: Path) -> None:
+    ids = [f"p\u00e4tient {i}" for i in range(20)]
+    stored(path, ids=np.array([name.encode() for name in ids]), train_x=np.ones((1, 2)))
+    assert open_arrays(path, "validation", ["x"]).ids == tuple(ids)
+
+
+def test_labels_of_text_calibrate(path: Path) -> None:
+    stored(path, labels=np.array(["a", "b"] * 10))
+    assert len(open_arrays(path, "train", ["x"])) == 4
 
 
 def test_an_input_may_be_called_ids(path: Path) -> None:
