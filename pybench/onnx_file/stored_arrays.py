@@ -60,11 +60,13 @@ _AS_NUMPY = "write it with numpy.savez, one array for each input"
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """`element`: numpy's word for the type, such as `float32`; `is_swapped`: its bytes are in the other order."""
+    """`element`: numpy's word for the type, such as `float32`; `is_swapped`: its bytes are in the other order;
+    `is_fortran`: the first index changes fastest."""
 
     element: str
     shape: tuple[int, ...]
     is_swapped: bool = False
+    is_fortran: bool = False
 
 
 def read_headers(path: Path) -> dict[str, StoredArray]:
@@ -135,14 +137,18 @@ def out_of_range(path: Path, name: str, stored: StoredArray, taken: IntegerRange
         yield Misfit(what, "store numbers that it accepts", FACTOR)
 
 
-def not_finite(path: Path, name: str, stored: StoredArray, element: str) -> Iterator[Misfit]:
-    """NaN and infinities, of which outputs mean nothing, and which change speed and power. A negative infinity beside
-    other numbers is accepted: masks of attention have it."""
+def not_finite(
+    path: Path, name: str, stored: StoredArray, element: str, *, can_be_mask: bool = True
+) -> Iterator[Misfit]:
+    """NaN and infinities, of which outputs mean nothing, and which change speed and power. `can_be_mask`: a negative
+    infinity beside other numbers is accepted, which masks of attention have."""
     found = _count_floats(path, name, stored, element, *_content(path))
-    if found.nan or found.above or (found.below and found.below == found.numbers):
+    is_mask = can_be_mask and found.below < found.numbers
+    if found.nan or found.above or (found.below and not is_mask):
         counts = {"NaN": found.nan, "inf": found.above, "-inf": found.below}
         said = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
-        hint = "store finite numbers; -inf is accepted beside other numbers only, as in a mask"
+        masks = "; -inf is accepted beside other numbers only, as in a mask" if can_be_mask else ""
+        hint = f"store finite numbers{masks}"
         yield Misfit(f"{name} is not finite: of its {found.numbers} numbers are {said}", hint, FACTOR)
 
 
@@ -205,7 +211,7 @@ def count_distinct(path: Path, name: str, stored: StoredArray) -> int:
 
 def count_zero_rows(path: Path, name: str, stored: StoredArray) -> int:
     """How many rows of an array of integers are zeros alone. Raises InputError where it cannot be read."""
-    return _count_zero_rows(path, name, stored.shape[0], *_content(path))
+    return _count_zero_rows(path, name, stored, *_content(path))
 
 
 def _content(path: Path) -> tuple[int, int]:
@@ -220,8 +226,13 @@ def _count_distinct(path: Path, name: str, count: int, changed_ns: int, size_byt
 
 
 @lru_cache(maxsize=64)
-def _count_zero_rows(path: Path, name: str, count: int, changed_ns: int, size_bytes: int) -> int:
-    return sum(row.count(0) == len(row) for row in _rows(path, name, count))
+def _count_zero_rows(path: Path, name: str, stored: StoredArray, changed_ns: int, size_bytes: int) -> int:
+    count = stored.shape[0]
+    if not stored.is_fortran:
+        return sum(row.count(0) == len(row) for row in _rows(path, name, count))
+    (whole,) = _rows(path, name, 1)
+    numbers = array.array(_CODES[stored.element], whole)
+    return sum(row.count(0) == len(row) for row in (numbers[first::count] for first in range(count)))
 
 
 def _rows(path: Path, name: str, count: int) -> Iterator[bytes]:
@@ -280,7 +291,8 @@ def _header(file: IO[bytes]) -> StoredArray:
     if not isinstance(description, str):
         return StoredArray("a structure", shape)
     other = ">" if sys.byteorder == "little" else "<"
-    return StoredArray(_element(description), shape, description.startswith(other))
+    is_fortran = bool(header["fortran_order"])
+    return StoredArray(_element(description), shape, description.startswith(other), is_fortran)
 
 
 def _element(description: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether labelled arrays of the user's fit the model of a case and its task: known before the first run.
+"""Whether labelled arrays of a user fit the model of a case and its task: known before the first run.
 
 The file is described in `pybench.models.labelled`. Headers of its arrays tell names, types and shapes; numbers are read
 after them.
@@ -32,6 +32,7 @@ from pybench.plan.fed_inputs import inputs_of, ranges_of, sizes_of
 
 FACTOR = "data"
 _DIMENSIONS_OF_IDS = 2  # batch and sequence
+_MOST_CLASSES = 1 << 20  # more than any vocabulary has; the run lists them
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +98,23 @@ def _tokens(inputs: Sequence[Value], arrays: Mapping[str, StoredArray]) -> int |
 
 
 def _count_samples(arrays: Mapping[str, StoredArray], inputs: Sequence[Value]) -> int:
-    """Rows of `labels`. Raises Misfit where there are none."""
+    """Rows of `labels`. Raises Misfit where they are too few."""
     if any(value.name == LABELS for value in inputs):
         what = f"the model has an input called {LABELS}, which is what the truth is called"
         raise Misfit(what, "rename the input of the model", FACTOR)
     labels = arrays.get(LABELS)
     if labels is None:
         raise Misfit(f"it has no array {LABELS}", f"store the truth of each sample as `{LABELS}`", FACTOR)
-    if not labels.shape or labels.shape[0] < 2:
-        what = f"{LABELS} is {_sizes(labels.shape)}, and at least two samples are needed"
+    least = _least_units(arrays)
+    if not labels.shape or labels.shape[0] < least:
+        what = f"{LABELS} is {_sizes(labels.shape)}, and at least {least} samples are needed"
         raise Misfit(what, "store one row a sample, in the order of the inputs", FACTOR)
     return labels.shape[0]
+
+
+def _least_units(arrays: Mapping[str, StoredArray]) -> int:
+    """How many samples or groups there have to be: two judge, and one calibrates unless it has arrays of its own."""
+    return 2 if any(TRAIN + name in arrays for name in arrays) else 3
 
 
 def _check_names(file: _File, inputs: Sequence[Value]) -> None:
@@ -138,6 +145,8 @@ def _check_inputs(file: _File, case: Case, inputs: Sequence[Value], ranges: Mapp
     shapes = fed_shapes(inputs, case.batch, tokens, sizes_of(case))
     trained = next((file.arrays[TRAIN + value.name] for value in inputs if TRAIN + value.name in file.arrays), None)
     counts = {"": file.samples} | ({} if trained is None else {TRAIN: (trained.shape or (0,))[0]})
+    if 0 in counts.values():
+        raise Misfit(f"the arrays {TRAIN}... have no rows", "store samples in them, or leave them out", FACTOR)
     for prefix, count in counts.items():
         for value in inputs:
             if not shapes[value.name] or shapes[value.name][0] != case.batch:
@@ -150,6 +159,9 @@ def _check_inputs(file: _File, case: Case, inputs: Sequence[Value], ranges: Mapp
 
 def _check_array(file: _File, name: str, value: Value, expected: tuple[int, ...]) -> None:
     stored = file.arrays[name]
+    if value.element == "bfloat16":
+        hint = "export the model with a float32 input"
+        raise Misfit(f"the input {value.name} is bfloat16, which numpy stores no arrays of", hint, FACTOR)
     if stored.element != value.element:
         what = f"{name} is {stored.element}, the model takes {value.element}"
         raise Misfit(what, f'store it as that: array.astype("{value.element}")', FACTOR)
@@ -182,9 +194,12 @@ def _check_groups(file: _File, inputs: Sequence[Value]) -> None:
         if name == IDS and found < file.samples:
             what = f"{name} has {found} different values for {file.samples} samples"
             raise Misfit(what, "give each sample an id of its own, or leave the array out", FACTOR)
-        if name == GROUPS and found < 2:
-            what = "all samples are of one group, and intervals follow from the differences of groups"
-            raise Misfit(what, f"store samples of several groups, or leave {GROUPS} out", FACTOR)
+        least = _least_units(file.arrays)
+        if name == GROUPS and found < least:
+            what = (
+                f"{name} has {found} different values, and at least {least} are needed: intervals are of whole groups"
+            )
+            raise Misfit(what, f"store samples of more groups, or leave {GROUPS} out", FACTOR)
 
 
 def _judged_output(case: Case, model: OnnxModel | None) -> Value | None:
@@ -224,7 +239,7 @@ def _check_judged(file: _File, case: Case, output: Value | None) -> None:
     if output is not None and output.shape is not None:
         _check_output(task, labels, output, output.shape)
     if labels.element.startswith("float"):
-        _raise_first(not_finite(file.path, LABELS, labels, labels.element))
+        _raise_first(not_finite(file.path, LABELS, labels, labels.element, can_be_mask=False))
     if of_classes:
         _check_classes(file, task, output)
 
@@ -258,6 +273,9 @@ def _check_classes(file: _File, task: Task, output: Value | None) -> None:
     if output is not None and isinstance(told, int) and most >= told:
         what = f"{LABELS} reach {most}, and {output.name} is of {told} {task.output[place]}"
         raise Misfit(what, "export the model with a score for each of them, or correct the labels", FACTOR)
+    if most >= _MOST_CLASSES:
+        what = f"{LABELS} reach {most}, and at most {_MOST_CLASSES} classes can be told apart"
+        raise Misfit(what, "number the classes from 0, without gaps", FACTOR)
     if task.has_background and (empty := count_zero_rows(file.path, LABELS, labels)):
         what = f"{empty} of {file.samples} samples are of class 0 alone, the background, which has no score"
         raise Misfit(what, "leave these samples out", FACTOR)

@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from pybench.campaign.recipe import recipes_of
 from pybench.plan import Plan
-from tests.support.labelled import TOKENS, Arrays, write_regressor, write_segmenter, write_text_classifier
+from tests.support.labelled import SIDE, TOKENS, Arrays, write_regressor, write_segmenter, write_text_classifier
 from tests.support.onnx_models import model, node
 
 Load = Callable[..., Plan]
@@ -38,6 +38,40 @@ def test_what_the_file_tells_is_in_the_case(load: Load, tmp_path: Path) -> None:
     assert [case.headline for case in plan.cases] == ["top1_percent", "dice_percent", "l1_error"]
     assert plan.cases[0].seq_len == TOKENS
     assert all(dict(case.sources).keys() == {"model", "data"} for case in plan.cases)
+
+
+def test_labels_in_fortran_order_are_read_as_such(load: Load, tmp_path: Path) -> None:
+    """All samples have one pixel of class 1, which in that order lie together."""
+    arrays = write_segmenter(tmp_path)
+    labels = np.zeros((20, SIDE, SIDE), np.int16)
+    labels[:, 0, 0] = 1
+    np.savez(tmp_path / "segmenter.npz", **arrays | {"labels": np.asfortranarray(labels)})
+    assert load(entry("segmenter", SEGMENTS)).cases
+
+
+def test_an_input_of_bfloat16_is_refused_with_a_hint_that_can_be_followed(problems: Problems, tmp_path: Path) -> None:
+    arrays = write_regressor(tmp_path)
+    own = onnx.load(tmp_path / "regressor.onnx")
+    own.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
+    onnx.save(own, tmp_path / "regressor.onnx")
+    np.savez(tmp_path / "regressor.npz", **arrays)
+    (found,) = problems(entry("regressor", precision="fp32"))
+    assert "the input x is bfloat16, which numpy stores no arrays of (export the model with a float32 input)" in found
+
+
+def test_classes_are_bounded_where_the_model_does_not_say_how_many_it_has(problems: Problems, tmp_path: Path) -> None:
+    arrays = write_text_classifier(tmp_path)
+    own = onnx.load(tmp_path / "text.onnx")
+    own.graph.output[1].type.tensor_type.shape.dim[1].dim_param = "classes"
+    onnx.save(own, tmp_path / "text.onnx")
+    np.savez(tmp_path / "text.npz", **arrays | {"labels": arrays["labels"] + 10**9})
+    assert "labels reach 1000000002, and at most 1048576 classes can be told apart" in problems(entry("text", TEXT))[0]
+
+
+def test_arrays_that_train_leave_two_groups_to_judge(load: Load, tmp_path: Path) -> None:
+    arrays = write_segmenter(tmp_path)
+    np.savez(tmp_path / "segmenter.npz", **arrays | {"groups": np.arange(20) % 2})
+    assert load(entry("segmenter", SEGMENTS)).cases
 
 
 def test_a_model_of_sequences_of_one_length_sets_it(load: Load, problems: Problems, tmp_path: Path) -> None:
@@ -93,6 +127,15 @@ def counted(labels: Any) -> Any:
     return abs(labels).astype(np.int64)
 
 
+def lower(labels: Any) -> Any:
+    return np.append(labels[:-1], -np.inf)
+
+
+def emptied(labels: Any) -> Any:
+    """The first sample is background, and the file has the numbers in Fortran's order."""
+    return np.asfortranarray(labels * (np.arange(len(labels)) > 0)[:, None, None])
+
+
 WRONG: dict[str, tuple[str, str, Callable[[Arrays], Arrays], str]] = {
     "no labels": ("text", TEXT, without("labels"), "it has no array labels"),
     "no input": ("text", TEXT, without("mask"), "it has no array mask (the model's inputs are ids, mask)"),
@@ -118,8 +161,12 @@ WRONG: dict[str, tuple[str, str, Callable[[Arrays], Arrays], str]] = {
     "a class too many": ("text", TEXT, changed("labels", lambda x: x + 1), "labels reach 3, and logits is of 3"),
     "a class below 0": ("text", TEXT, changed("labels", lambda x: x - 1), "the smallest is -1"),
     "background alone": ("segmenter", SEGMENTS, changed("labels", lambda x: x * 0), "20 of 20 samples are of class 0"),
-    "one sample": ("regressor", "", lambda arrays: {name: each[:1] for name, each in arrays.items()}, "at least two"),
-    "one group": ("text", TEXT, changed("groups", lambda x: x * 0), "all samples are of one group"),
+    "two samples": ("regressor", "", lambda arrays: {name: x[:2] for name, x in arrays.items()}, "at least 3 samples"),
+    "one group": ("text", TEXT, changed("groups", lambda x: x * 0), "groups has 1 different values, and at least 3"),
+    "two groups": ("text", TEXT, changed("groups", lambda x: x % 2), "groups has 2 different values, and at least 3"),
+    "nothing trains": ("segmenter", SEGMENTS, changed("train_x", lambda x: x[:0]), "the arrays train_... have no rows"),
+    "a label of -inf": ("regressor", "", changed("labels", lower), "numbers are 1 -inf (store finite numbers)"),
+    "one sample is background": ("segmenter", SEGMENTS, changed("labels", emptied), "1 of 20 samples are of class 0"),
     "groups of floats": ("text", TEXT, changed("groups", np.float32), "groups is float32 [200], not integers or text"),
     "ids of samples repeat": ("regressor", "", added("ids", ["a"] * 100), "ids has 1 different values for 100 samples"),
     "several outputs": ("text", "task: classification", without(""), "set `output`: its outputs are pooled, logits"),
