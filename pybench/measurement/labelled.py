@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's labelled arrays, as the inputs of an opened model take them; and which of its outputs they judge."""
+"""Labelled arrays of a user, as the inputs of an opened model take them; and which of its outputs they judge."""
 
 from __future__ import annotations
 
@@ -47,15 +47,18 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def judged_output(request: RunRequest) -> int:
-    """The place of the output that is judged, among those of the model. Raises InputError for a name it does not have.
+def judged_output(request: RunRequest, own: Sequence[str]) -> int:
+    """The place of the output that is judged, among those that a session returns. `own`: its `output_names`. Raises
+    InputError for a name that the model does not have.
 
-    Whatever is made of the user's file has outputs in the order of that file.
+    The first output of the user's file is judged where the case names none. Other files that are made of it have
+    outputs in its order, but an engine has an order of its own.
     """
-    name = request.case.output
-    if name is None:
+    name, path = request.case.output, request.files.get("model")
+    if path is None or (name is None and len(own) < 2):
         return 0
-    names = [value.name for value in read_graph(request.files["model"]).outputs]
-    if name not in names:
-        raise InputError(f"the model has no output {name}", hint=f"its outputs are {', '.join(names)}")
-    return names.index(name)
+    names = [value.name for value in read_graph(path).outputs]
+    name, returned = name or names[0], own or names
+    if name not in returned:
+        raise InputError(f"the model has no output {name}", hint=f"its outputs are {', '.join(returned)}")
+    return returned.index(name)

@@ -61,6 +61,7 @@ class NativeSession:
         self.compile_s: float | None = None
         self.device_uuid = measure.visible_gpus()[0] if kind == "cuda" else None
         self.inputs = tuple(_spec(port, path) for port in opened["inputs"])
+        self.output_names: tuple[str, ...] = ()
         self.text_bytes = 0
         self.wait_ns = 0
         self._process = process

@@ -101,6 +101,7 @@ class OnnxRuntimeSession:
         self.device_uuid = labels.get("device_uuid")
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
         self.inputs = tuple(_spec(value, path) for value in session.get_inputs())
+        self.output_names: tuple[str, ...] = ()
         self._session = session
         self._graph = started.graph
         self._graphs = itertools.count(1)

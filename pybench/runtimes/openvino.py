@@ -60,6 +60,7 @@ class OpenVinoSession:
         self.compile_s: float | None = seconds
         self.metadata = dict(read_graph(path).properties)
         self.inputs = tuple(_spec(value, path) for value in compiled.inputs)
+        self.output_names: tuple[str, ...] = ()
         self.labels: dict[str, Any] = {
             "runtime_version": openvino.__version__,
             "provider_options": {CPU: {name: _said(compiled.get_property(name)) for name in _TOLD}},

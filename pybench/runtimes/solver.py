@@ -46,6 +46,7 @@ class SolverSession:
 
     def __init__(self, given: Solvers, name: str, spec: TensorSpec) -> None:
         self.inputs: tuple[TensorSpec, ...] = (spec,)
+        self.output_names: tuple[str, ...] = ()
         self.model_bytes = given.constants_bytes
         self.metadata: dict[str, str] = {}
         self.labels: dict[str, Any] = {

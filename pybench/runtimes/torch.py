@@ -42,6 +42,7 @@ class TorchSession:
     def __init__(self, module: nn.Module, spec: Specs, precision: str, kind: str) -> None:
         self.module = module
         self.inputs = specs_of(spec)
+        self.output_names: tuple[str, ...] = ()
         self.precision = precision
         self.kind = kind
         self.device_uuid = gpu_uuid() if kind == "cuda" else None

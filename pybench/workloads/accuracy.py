@@ -46,7 +46,8 @@ def run(request: RunRequest) -> Result:
     data_set, task = data_set_of(case), task_of(case) or CLASSIFICATION
     unit = IMAGE if data_set is None else data_set.unit
     _check_ids(samples, opened, request.artefacts.get("model"))
-    outputs = outputs_of(opened, samples, case.batch, allowed_threads(case), judged=judged_output(request))
+    judged = judged_output(request, opened.session.output_names)
+    outputs = outputs_of(opened, samples, case.batch, allowed_threads(case), judged=judged)
     scored: TaskScores = named_code(task.judge)(outputs, samples, opened.name, unit)
     result = Result(labels={"data": str(data_of(case)), "task": task.name, "unit": unit, **scored.labels})
     result.metrics = dict(scored.metrics)

@@ -57,6 +57,7 @@ class PartsSession:
         self._graphs: dict[tuple[int, ...], cuda.CudaGraph] = {}
         self.device_uuid = trunk.device_uuid
         self.inputs = trunk.inputs
+        self.output_names: tuple[str, ...] = ()
         self.model_bytes = sum(session.model_bytes for session in (trunk, *heads))
         self.metadata: dict[str, str] = {}
         self.compile_s: float | None = None

@@ -66,6 +66,7 @@ class TensorRtSession:
             raise _execution_error(path, self._messages)
         self._execution.nvtx_verbosity = self._library.ProfilingVerbosity.NONE  # DETAILED costs host time in a launch
         self.inputs, self.outputs = _tensors(self._library, self._engine, self._execution, path)
+        self.output_names = tuple(spec.name for spec in self.outputs)
         specs, given = (*self.inputs, *self.outputs), dict(shared or {})
         self.buffers = {spec.name: given.get(spec.name) or cuda.Buffer(_size(spec)) for spec in specs}
         for name, buffer in self.buffers.items():
