@@ -40,8 +40,9 @@ def built_by_library(request: MakeRequest, *, fused: bool) -> tuple[Built, dict[
 
     parameters, checkpoint = request.parameters, request.source("checkpoint")
     model, seed = parameters["model"], parameters["seed"]
-    config, cached = request.files.get("model"), bool(parameters.get("cached"))
-    built = build(model, config=config, weights=checkpoint, seed=seed, fused=fused, cached=cached)
+    config = request.files.get("model")
+    steps = {name: bool(parameters.get(name)) for name in ("cached", "one_step")}
+    built = build(model, config=config, weights=checkpoint, seed=seed, fused=fused, **steps)
     library = library_of(model)
     package = "" if library is None else library.package
     facts = {

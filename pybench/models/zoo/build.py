@@ -69,10 +69,12 @@ def build(
     seed: int = 0,
     fused: bool = False,
     cached: bool = False,
+    one_step: bool = False,
 ) -> Built:
     """The model in evaluation mode, FP32, on the CPU. The global random state is left as it was.
 
-    `cached`: it continues text from a cache of keys and values, and is not called otherwise.
+    `cached`: it continues text from a cache of keys and values, and is not called otherwise. `one_step`: by a step that
+    serves every position of the cache.
     """
     row = _library(model)
     state = None if weights is None else read_weights(weights)
@@ -87,9 +89,9 @@ def build(
             if state is None:
                 draw_statistics(built.module)
                 draw_scales(built.module)
-        built.module.eval()
-        if cached:
-            _asked(partial(_check_steps, built), request)
+            built.module.eval()
+            if cached:
+                _asked(partial(_check_steps, built, one_step), request)
     return built
 
 
@@ -135,9 +137,9 @@ def _asked(of_library: Callable[[ModelRequest], AnswerT], request: ModelRequest)
         raise InputError(f"{request.model} cannot be built: {what}") from error
 
 
-def _check_steps(built: Built, request: ModelRequest) -> None:
+def _check_steps(built: Built, one_step: bool, request: ModelRequest) -> None:
     decoder: Any = built.module
-    decoder.check_steps(request.model, built.feeds.inputs[0].below)
+    decoder.check_steps(request.model, built.feeds.inputs[0].below, one_step=one_step)
 
 
 def _library(model: str) -> Library:

@@ -15,6 +15,7 @@ vocabulary.
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -30,6 +31,8 @@ from pybench.models.zoo.decoder_program import CacheShape
 FUSED = "pybench-sdpa"  # the library's fused attention, and masks as above
 TOLERANCE = 1e-3  # of the largest logit: FP32 in another order of summands stays far below
 _PROMPT, _STEPS = 5, 3  # tokens of what is tried
+_SPARE, _WINDOW = 8, 4  # entries of a cache behind these, and the longest window it is tried with
+_WINDOWS = ("sliding_window", "sliding_window_size", "window_size", "attention_chunk_size")  # keys of a configuration
 
 
 class TransformersDecoder(nn.Module):
@@ -68,24 +71,51 @@ class TransformersDecoder(nn.Module):
         logits = self._logits(ids, Cache(layers=list(layers)), at)
         return logits, [tensor for layer in layers for tensor in layer.held]
 
-    def check_steps(self, model: str, vocabulary: int) -> None:
-        """Raises InputError where the token after a few others depends on whether they were read from a cache."""
+    def check_steps(self, model: str, vocabulary: int, *, one_step: bool) -> None:
+        """Raises InputError where the token after a few others depends on whether they were read from a cache.
+
+        A model with windows is tried with short ones, too, as a few tokens show nothing of long ones. `one_step`: its
+        step also has to serve every position of a longer cache.
+        """
+        short = self._with_short_windows(model)
+        for tried in (self,) if short is None else (self, short):
+            tried._compare(model, vocabulary, one_step=one_step)
+
+    def _with_short_windows(self, model: str) -> TransformersDecoder | None:
+        """The model of the same weights with windows of a few tokens; None: it has none that are longer."""
+        config = deepcopy(self.inner.config)
+        text = config.get_text_config()
+        long = [name for name in _WINDOWS if (getattr(text, name, None) or 0) > _WINDOW]
+        if not long:
+            return None
+        for name in long:
+            setattr(text, name, _WINDOW)
+        inner = type(self.inner)._from_config(config, attn_implementation=config._attn_implementation)
+        inner.load_state_dict(self.inner.state_dict(), assign=True)
+        return TransformersDecoder(inner.float().eval(), model)
+
+    def _compare(self, model: str, vocabulary: int, *, one_step: bool) -> None:
         generator = torch.Generator().manual_seed(0)
         total, shape = _PROMPT + _STEPS, self.cache_shape
         ids = torch.randint(vocabulary, (2, total), generator=generator)
-        keys, values = (torch.zeros(shape.of(width, 2, total)) for width in (shape.key_width, shape.value_width))
+        keys, values = (
+            torch.ones(shape.of(width, 2, total + _SPARE)) for width in (shape.key_width, shape.value_width)
+        )
         past = [torch.zeros(2, heads, 0, width) for heads, width in self.past_shapes()]
         with torch.inference_mode():
             whole = self._judge(ids)
             for begin, end in ((0, _PROMPT), *((at, at + 1) for at in range(_PROMPT, total))):
                 grown, past = self.continued(ids[:, begin:end], past)
                 written = self(ids[:, begin:end], keys[:, :, :, :end], values[:, :, :, :end])
-            placed = self(ids[:, -1:], keys, values, torch.tensor([total - 1]))
+            placed = self(ids[:, -1:], keys, values, torch.tensor([total - 1])) if one_step else whole
         bound = TOLERANCE * float(whole.abs().max())
-        if not all(torch.allclose(logits, whole, rtol=0.0, atol=bound) for logits in (grown, written, placed)):
+        what = f"{model} gives other logits from a cache of keys and values than from the whole sequence"
+        if not all(torch.allclose(logits, whole, rtol=0.0, atol=bound) for logits in (grown, written)):
+            raise InputError(what, hint="take a decoder whose tokens depend on nothing else that it keeps")
+        if not torch.allclose(placed, whole, rtol=0.0, atol=bound):
             raise InputError(
-                f"{model} gives other logits from a cache of keys and values than from the whole sequence",
-                hint="take a decoder whose tokens depend on nothing else that it keeps",
+                f"{what}, if a step reads the whole cache under a mask",
+                hint="take runtime torch or onnxruntime, whose steps read what is filled",
             )
 
     def _logits(self, ids: Tensor, cache: Cache, positions: Tensor) -> Tensor:

@@ -103,7 +103,7 @@ def test_tokens_are_those_of_the_librarys_generate(name: str, tmp_path: Path) ->
     for prompt, tokens in zip(prompts, expected, strict=True):
         assert np.array_equal(generated(TorchGeneration(grown, task_of(prompt))), tokens)
 
-    placed = session_of(of_type(name, tmp_path), tmp_path, one_step=True)
+    placed = session_of(of_type(name, tmp_path, one_step=True), tmp_path, one_step=True)
     for prompt, tokens in zip(prompts, expected, strict=True):
         assert np.array_equal(generated(FixedStepGeneration(placed, task_of(prompt))), tokens)
 
@@ -230,3 +230,34 @@ def test_a_model_whose_tokens_depend_on_more_than_its_cache_is_refused(
     monkeypatch.setattr(LlamaModel, "forward", shifted)
     with pytest.raises(InputError, match="gives other logits from a cache of keys and values than from the whole"):
         of_type("llama", tmp_path)
+
+
+def test_a_step_whose_mask_follows_the_capacity_is_refused(tmp_path: Path) -> None:
+    """GPT-Neo cuts its local mask by the length of the keys: right for what is filled, wrong for a whole cache."""
+    content = {
+        "model_type": "gpt_neo", "attention_types": [[["global", "local"], 1]], "num_layers": 2, "num_heads": 2,
+        "hidden_size": 16, "window_size": 32, "vocab_size": IDS, "max_position_embeddings": POSITIONS,
+    }  # fmt: skip
+    path = config(tmp_path, content)
+    build("./config.json", config=path, fused=True, cached=True)
+    with pytest.raises(InputError, match="if a step reads the whole cache under a mask") as raised:
+        build("./config.json", config=path, fused=True, cached=True, one_step=True)
+    assert raised.value.hint is not None
+
+
+def test_a_window_that_is_longer_than_the_trial_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.masking_utils import AttentionMaskInterface, causal_mask_function
+
+    from pybench.models.zoo.transformers_decoder import FUSED, _mask
+
+    path = config(tmp_path, {"model_type": "mistral", **TYPES["mistral"], "sliding_window": 32})
+    inner: Any = build("./config.json", config=path, fused=True, cached=True).module.inner
+    assert inner.config.sliding_window == 32
+
+    def without_window(*, local_size: int | None = None, mask_function: Any, **given: Any) -> Any:
+        return _mask(mask_function=causal_mask_function, **given)
+
+    known: Any = AttentionMaskInterface._global_mapping
+    monkeypatch.setitem(known, FUSED, without_window)
+    with pytest.raises(InputError, match="gives other logits from a cache of keys and values than from the whole"):
+        build("./config.json", config=path, fused=True, cached=True)
