@@ -63,10 +63,7 @@ def build(request: ModelRequest) -> Built:
     empty = _empty(config)
     feeds, made = _fed(request, empty, config), type(empty)
     _refuse_beyond_memory(request, empty)
-    try:
-        module = _built(request, made, config, _attention(request, made))
-    except ValueError:  # not every type has the fused form
-        module = _built(request, made, config, "eager")
+    module = _with_attention(request, made, config)
     if request.cached:
         return Built(TransformersDecoder(module, request.model), feeds)
     return Built(_only(module, tuple(feed.name for feed in feeds.inputs)), feeds)
@@ -196,11 +193,17 @@ def _prompts(request: ModelRequest, empty: Any, config: Any) -> ModelInputs:
     return replace(feeds, inputs=feeds.inputs[:1])
 
 
-def _attention(request: ModelRequest, made: Any) -> str:
-    if not request.fused:
-        return "eager"
+def _with_attention(request: ModelRequest, made: Any, config: Any) -> Any:
+    """The model with the most fused attention that its type has. Random weights do not depend on which it is."""
     has_own_masks = request.cached and getattr(made, "_supports_sdpa", False)
-    return FUSED if has_own_masks else "sdpa"
+    fused = (FUSED, "sdpa") if has_own_masks else ("sdpa",)
+    before = torch.get_rng_state()
+    for attention in fused if request.fused else ():
+        try:
+            return _built(request, made, config, attention)
+        except (ValueError, KeyError):  # what a type raises that does not have this form
+            torch.set_rng_state(before)
+    return _built(request, made, config, "eager")
 
 
 def _ids(module: nn.Module, config: Any) -> ModelInputs:

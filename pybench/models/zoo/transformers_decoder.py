@@ -85,7 +85,8 @@ class TransformersDecoder(nn.Module):
         """The model of the same weights with windows of a few tokens; None: it has none that are longer."""
         config = deepcopy(self.inner.config)
         text = config.get_text_config()
-        long = [name for name in _WINDOWS if (getattr(text, name, None) or 0) > _WINDOW]
+        found = {name: getattr(text, name, None) for name in _WINDOWS}
+        long = [name for name, size in found.items() if isinstance(size, int) and size > _WINDOW]
         if not long:
             return None
         for name in long:

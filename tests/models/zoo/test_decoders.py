@@ -261,3 +261,23 @@ def test_a_window_that_is_longer_than_the_trial_is_tried(tmp_path: Path, monkeyp
     monkeypatch.setitem(known, FUSED, without_window)
     with pytest.raises(InputError, match="gives other logits from a cache of keys and values than from the whole"):
         build("./config.json", config=path, fused=True, cached=True)
+
+
+FALCON = {
+    **TINY,
+    "model_type": "falcon",
+    "multi_query": False,
+    "initializer_range": 0.3,
+    "max_position_embeddings": POSITIONS,
+}
+
+
+def test_a_type_takes_the_fused_attention_that_it_has(tmp_path: Path) -> None:
+    """Falcon knows attention by names of its own, and lacks pybench's. Its random weights are those of any other."""
+    path = config(tmp_path, FALCON)
+    fused: Any = build("./config.json", config=path, fused=True, cached=True, one_step=True).module
+    products: Any = build("./config.json", config=path, cached=True).module
+    assert fused.inner.config._attn_implementation == "sdpa"
+    assert products.inner.config._attn_implementation == "eager"
+    for name, weight in products.state_dict().items():
+        assert torch.equal(weight, fused.state_dict()[name]), name
