@@ -139,9 +139,10 @@ class TransformersDecoder(nn.Module):
         try:
             with torch.no_grad():
                 self._logits(ids, Cache(layers=list(layers)), torch.arange(2, device=ids.device))
-        except Exception as error:  # whatever a type raises that asks more of its cache
+        except Exception as error:  # whatever a type raises that asks more of its cache, or looks at values
             what = f"{type(error).__name__}: {in_short(error, 200)}"
-            raise _not_plain(model, f"its cache cannot be one of keys and values alone: {what}") from error
+            hint = "change what its config.json sets, such as a dynamic rope_type; or take another type, such as gpt2"
+            raise _not_plain(model, f"a pass over two tokens ends with {what}", hint) from error
         shapes = {tuple(tensor.shape for tensor in layer.held) for layer in layers}
         if len(shapes) != 1 or not (found := shapes.pop()):
             raise _not_plain(model, "its layers do not all keep keys and values of one shape")
@@ -149,8 +150,8 @@ class TransformersDecoder(nn.Module):
         return CacheShape(layers=len(layers), heads=key[1], key_width=key[3], value_width=value[3])
 
 
-def _not_plain(model: str, why: str) -> InputError:
-    return InputError(f"{model} cannot be generated with: {why}", hint="take a type such as gpt2, llama or qwen2")
+def _not_plain(model: str, why: str, hint: str = "take a type such as gpt2, llama or qwen2") -> InputError:
+    return InputError(f"{model} cannot be generated with: {why}", hint=hint)
 
 
 class _GrowingLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]

@@ -198,6 +198,14 @@ def test_weights_of_a_folder_are_those_of_the_library(tmp_path: Path) -> None:
             {**TINY, "model_type": "mamba"},
             "cannot be generated with: its layers do not all keep keys and values of one shape",
         ),
+        (
+            {
+                **TYPES["llama"],
+                "model_type": "llama",
+                "rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
+            },
+            "cannot be generated with: a pass over two tokens ends with RuntimeError: Tensor.item",
+        ),
     ],
 )
 def test_what_cannot_be_continued_says_why(asked: Any, content: dict[str, Any], what: str, tmp_path: Path) -> None:
