@@ -19,6 +19,7 @@ from copy import deepcopy
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -28,6 +29,7 @@ from transformers.modeling_utils import AttentionInterface
 from pybench.errors import InputError, in_short
 from pybench.models.zoo.decoder_program import CacheShape
 
+NEEDED = "5.14"  # the first release whose masks ask a cache where a query is
 FUSED = "pybench-sdpa"  # the library's fused attention, and masks as above
 TOLERANCE = 1e-3  # of the largest logit: FP32 in another order of summands stays far below
 _PROMPT, _STEPS = 5, 3  # tokens of what is tried
@@ -37,10 +39,13 @@ _WINDOWS = ("sliding_window", "sliding_window_size", "window_size", "attention_c
 
 class TransformersDecoder(nn.Module):
     """`inner`: a causal language model of transformers. Raises InputError where it keeps something else than keys and
-    values of one shape in each layer."""
+    values of one shape in each layer, and for a library that is too old."""
 
     def __init__(self, inner: Any, model: str) -> None:
         super().__init__()
+        if not hasattr(Cache, "get_query_offset"):
+            why = f"transformers {transformers.__version__} makes masks without asking the cache"
+            raise _not_plain(model, why, hint=f"install transformers >= {NEEDED}")
         self.inner = inner
         inner.config.pad_token_id = None  # no token is padding: the library need not look for it in each step
         taken = inspect.signature(inner.forward).parameters

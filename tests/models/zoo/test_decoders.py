@@ -289,3 +289,14 @@ def test_a_type_takes_the_fused_attention_that_it_has(tmp_path: Path) -> None:
     assert products.inner.config._attn_implementation == "eager"
     for name, weight in products.state_dict().items():
         assert torch.equal(weight, fused.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("asked", [inputs_of, build])
+def test_a_library_that_is_too_old_is_named(asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.cache_utils import Cache
+
+    monkeypatch.delattr(Cache, "get_query_offset")  # as before 5.14
+    path = config(tmp_path, {"model_type": "gpt2", **TYPES["gpt2"]})
+    with pytest.raises(InputError, match="makes masks without asking the cache") as raised:
+        asked("./config.json", config=path, cached=True)
+    assert raised.value.hint == "install transformers >= 5.14"
