@@ -25,7 +25,7 @@ import polars as pl
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
 from pybench.campaign.hashed import HashedRuns
 from pybench.campaign.layout import COMPLETE
-from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
+from pybench.campaign.resolved_plan import ResolvedPlan, read_planned, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.case.repetitions import Stop
@@ -181,8 +181,7 @@ def load(
     stops when it is decided as if it had stopped there.
     """
     campaign = open_campaign(directory)
-    plan = read_resolved_plan(campaign)
-    plan = plan if stop is None else plan.stopped(stop)
+    plan = read_resolved_plan(campaign) if stop is None else read_planned(campaign).stopped(stop)
     planned = {case.id: case for case in plan.cases}
     blocks = {case.id: plan.repetitions.asked(case) for case in plan.cases}
     hashed = HashedRuns(campaign.path, hash_all=hash_all)

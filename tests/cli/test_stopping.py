@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import read_resolved_plan
+from pybench.campaign.resolved_plan import read_planned, read_resolved_plan
 from pybench.case import Case
 from pybench.case.repetitions import Stop, StoppingRule
 from pybench.cli import main
@@ -171,7 +171,7 @@ def _built(folder: Path, ratio: float, blocks: int, rule: StoppingRule) -> Campa
 
 
 def _rule(folder: Path) -> tuple[Any, StoppingRule]:
-    plan = read_resolved_plan(CampaignDirectory(folder)).stopped(None)
+    plan = read_planned(CampaignDirectory(folder))
     assert plan.repetitions.rule is not None
     return plan, plan.repetitions.rule
 
