@@ -66,5 +66,6 @@ class PageCases:
 
 def _order(value: object) -> tuple[bool, float]:
     """Numbers ascend; other values keep the order of the plan."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number, float(value) if is_number else 0.0  # type: ignore[arg-type]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return True, float(value)
+    return False, 0.0

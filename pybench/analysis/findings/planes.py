@@ -79,7 +79,7 @@ class PlaneFinding:
 
 def speeds_with_accuracies(cases: Sequence[CaseFinding]) -> list[JoinedSpeed]:
     """Every infer case that has a latency and at least one accuracy of the same answers."""
-    return [one for one in _joined(cases) if one.accuracies and estimate_of(one.speed, LATENCY)]
+    return [one for one in _joined(cases) if one.accuracies and _estimate(one.speed, LATENCY)]
 
 
 def find_planes(cases: Sequence[CaseFinding]) -> tuple[PlaneFinding, ...]:
@@ -91,7 +91,7 @@ def find_planes(cases: Sequence[CaseFinding]) -> tuple[PlaneFinding, ...]:
     return tuple(one for one in found if one is not None and _varies(one.points))
 
 
-def estimate_of(case: CaseFinding, name: str | None) -> Estimate | None:
+def _estimate(case: CaseFinding, name: str | None) -> Estimate | None:
     """None where the case has no such number."""
     finding = None if name is None else case.metrics.get(name)
     return None if finding is None else finding.estimate
@@ -100,7 +100,7 @@ def estimate_of(case: CaseFinding, name: str | None) -> Estimate | None:
 def _joined(cases: Sequence[CaseFinding]) -> list[JoinedSpeed]:
     accuracies: dict[tuple[object, ...], dict[object, CaseFinding]] = {}
     for case in cases:
-        if case.case.workload_row.judges is not None and (found := estimate_of(case, case.case.headline)):
+        if case.case.workload_row.judges is not None and (found := _estimate(case, case.case.headline)):
             different = accuracies.setdefault(join_key(case.case), {})
             different.setdefault((found.value, found.lower, found.upper), case)
     speeds = [case for case in cases if is_judged(case.case)]
@@ -118,8 +118,8 @@ def _plane(plane: Plane, model: str, joined: Sequence[JoinedSpeed]) -> PlaneFind
     points = []
     for one in joined:
         for accuracy in one.accuracies if has_accuracy else (None,):
-            at_x = estimate_of(one.speed if plane.x or accuracy is None else accuracy, x.name)
-            at_y = estimate_of(one.speed if plane.y or accuracy is None else accuracy, y.name)
+            at_x = _estimate(one.speed if plane.x or accuracy is None else accuracy, x.name)
+            at_y = _estimate(one.speed if plane.y or accuracy is None else accuracy, y.name)
             if at_x is not None and at_y is not None:
                 case = None if accuracy is None else accuracy.case
                 is_open = has_accuracy and len(one.accuracies) > 1
@@ -132,7 +132,7 @@ def _metric(names: Sequence[str], joined: Sequence[JoinedSpeed]) -> Metric | Non
     if not names:
         accuracy = joined[0].accuracies[0]
         return accuracy.metrics[joined[0].headline].metric
-    found = (one.speed.metrics[name].metric for name in names for one in joined if estimate_of(one.speed, name))
+    found = (one.speed.metrics[name].metric for name in names for one in joined if _estimate(one.speed, name))
     return next(found, None)
 
 

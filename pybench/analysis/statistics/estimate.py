@@ -93,9 +93,10 @@ class Estimate:
         return Estimate(elementary.exp(self.value), lower, upper, self.n, self.method, self.confidence)
 
     def inverse(self) -> Estimate:
-        """1 over a positive estimate; the bounds change sides."""
-        lower = None if self.upper is None else 1 / self.upper
-        upper = None if self.lower is None else 1 / self.lower if self.lower else math.inf
+        """1 over a positive estimate; the bounds change sides, and a bound of 0 becomes infinity."""
+        lower, upper = (
+            None if bound is None else 1 / bound if bound > 0 else math.inf for bound in (self.upper, self.lower)
+        )
         return Estimate(1 / self.value, lower, upper, self.n, self.method, self.confidence)
 
     def scaled(self, factor: float) -> Estimate:

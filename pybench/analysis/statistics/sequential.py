@@ -3,8 +3,8 @@
 
 A test at 0.05 that is repeated after every block finds a difference sooner or later, even where there is none. So each
 of m tests has 0.05 over m, and each of m intervals misses with that probability (Bonferroni). All of them then hold
-together with 95 %, however they depend on each other, and for any reason to stop at one of them. The looks are fixed
-beforehand (`pybench.case.repetitions`); what is asked at each look multiplies their number.
+together with 95 %, however they depend on each other, at whichever of them one stops. The looks are fixed beforehand
+(`pybench.case.repetitions`); what is asked at each look multiplies their number.
 docs/decisions/031-stopping.md has the alternatives, and bench/intervals/stopping.py the simulated errors.
 """
 
