@@ -33,6 +33,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.models import MODELS, Model
 from pybench.errors import UnsupportedError
+from pybench.measure import SensorProfile
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
 from pybench.runtimes.memory import memory_errors
@@ -44,19 +45,21 @@ def make(
     files: Mapping[str, Path],
     folder: Path,
     models: Mapping[str, Model] = MODELS,
+    sensors: Mapping[str, SensorProfile] | None = None,
 ) -> Result:
     """Makes one artefact: writes `folder / recipe["file"]`. Imports only what its kind needs.
 
     `recipe`: the stored form of `campaign.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
-    `files`: factor -> the user's file; `models`: the rows that the recipe's model may be one of. Raises
-    UnsupportedError, InputError or DeviceMemoryError where those are the answer.
+    `files`: factor -> the user's file; `models`: the rows that the recipe's model may be one of; `sensors`:
+    what is known of the GPUs' power sensors, by UUID. Raises UnsupportedError, InputError or DeviceMemoryError where
+    those are the answer.
     """
     kind, path = recipe["kind"], folder / recipe["file"]
     if kind not in KINDS:
         raise UnsupportedError(f"no artefact of the kind {kind}", code=Cause.NO_SUCH_ARTEFACT)
     with memory_errors():
         maker = importlib.import_module(KINDS[kind].module)
-        result: Result = maker.make(MakeRequest(kind, recipe["parameters"], inputs, files, models), path)
+        result: Result = maker.make(MakeRequest(kind, recipe["parameters"], inputs, files, models, sensors or {}), path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
     result.metrics["model_bytes"] = Quantity(value=float(path.stat().st_size), method="size of the file")
     return result

@@ -49,7 +49,8 @@ def make(request: MakeRequest, path: Path) -> Result:
         aux_streams=parameters["aux_streams"],
         timing_cache=cache,
     )
-    with measure.MeasuringSession(device["uuid"]) as session, session.window(BUILD) as window:
+    sensor = request.sensors.get(device["uuid"], measure.ASSUMED)
+    with measure.MeasuringSession(device["uuid"], profile=sensor) as session, session.window(BUILD) as window:
         built = build_engine(source, path, options)
         window.iterations = 1
     result = _described(built, device, cache)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.catalogue.models import MODELS, Model
+from pybench.measure import SensorProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class MakeRequest:
     inputs: role -> file of the artefact that it builds on
     files: factor -> the user's file
     models: the rows that its model may be one of
+    sensors: GPU's UUID -> what is known of its power sensor
     """
 
     kind: str
@@ -26,6 +28,7 @@ class MakeRequest:
     inputs: Mapping[str, Path]
     files: Mapping[str, Path]
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    sensors: Mapping[str, SensorProfile] = field(default_factory=dict)
 
     @property
     def model(self) -> Model:

@@ -95,17 +95,19 @@ def _prepared(call: RunnerCall, pending: Sequence[PlannedRun]) -> dict[str, Outc
     asked = {case.id: call.machine.unsupported(case) for case in cases.values()}
     unsupported = {name: refusal for name, refusal in asked.items() if refusal is not None}
     runnable = [case for case in cases.values() if case.id not in unsupported]
-    made = _made(call, runnable)
-    if runnable and not call.interruption.asked:
-        source = SensorSource(
-            call.machine, call.options.may_measure_sensors, call.listener.note, lambda: call.interruption.asked
-        )
-        prepare_sensors(call.campaign, call.machine.boards(runnable), source)
-    return known_beforehand(cases.values(), unsupported, made, call.machine)
+    return known_beforehand(cases.values(), unsupported, _made(call, runnable), call.machine)
 
 
 def _made(call: RunnerCall, cases: Sequence[Case]) -> dict[str, Outcome]:
-    """Digest -> outcome of everything that these cases need, each made once, needs first."""
+    """Digest -> outcome of everything that these cases need, each made once, needs first.
+
+    Power sensors are known before, because making an engine has an energy, too.
+    """
+    if cases:
+        source = SensorSource(
+            call.machine, call.options.may_measure_sensors, call.listener.note, lambda: call.interruption.asked
+        )
+        prepare_sensors(call.campaign, call.machine.boards(cases), source)
     needed = [(case, call.machine.recipes(case)) for case in cases]
     named: dict[str, Recipe] = {f"{case.id}/{role}": each for case, found in needed for role, each in found.items()}
     maker = Maker(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ import pytest
 from pybench import runner
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_json
+from pybench.campaign.recipe import Recipe
+from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case
 from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
@@ -22,6 +24,7 @@ from pybench.machine import profiles
 from pybench.machine.sensor import Board
 from pybench.measure import ASSUMED
 from tests.runner.conftest import Run, noop_cases, plan_content
+from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
 
 BOARD = Board(0, "GPU-1", "A board", "580.1")
@@ -147,8 +150,12 @@ class OneBoard(Bench):
         self.asked.append(list(cases))
         return [BOARD]
 
+    def recipes(self, case: Case) -> Mapping[str, Recipe]:
+        assert self.asked, "making an engine has an energy, which needs the sensor"
+        return {}
 
-def test_sensors_are_prepared_before_the_first_run_and_only_when_something_is_to_do(
+
+def test_sensors_are_prepared_before_artefacts_and_runs_and_only_when_something_is_to_do(
     campaign: CampaignDirectory, run: Run
 ) -> None:
     cases, machine = noop_cases(2), OneBoard(before=campaign)
@@ -157,6 +164,12 @@ def test_sensors_are_prepared_before_the_first_run_and_only_when_something_is_to
     assert [{case.id for case in each} for each in machine.asked] == [{case.id for case in cases}]
     assert machine.measured == ["GPU-1"]
     assert campaign.sensor("GPU-1").exists()
+
+
+def test_sensors_are_prepared_where_only_artefacts_are_made(campaign: CampaignDirectory) -> None:
+    machine, plan = OneBoard(), parse_resolved_plan(plan_content(noop_cases(1), 1))
+    assert runner.make_artefacts(campaign, plan, runner.Options(), machine, Quiet()) == ({}, None)
+    assert machine.measured == ["GPU-1"]
 
 
 def test_who_wants_no_measuring_is_told_that_a_sensor_is_assumed(run: Run) -> None:

@@ -7,13 +7,23 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from pybench.campaign.layout import CASE, SUMMARY
+import pytest
+
+from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.layout import CASE, RECIPE, SUMMARY
 from pybench.case import Case, case_to_json
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.workloads import Workload
+from pybench.measure import ASSUMED, SensorProfile
+from pybench.measurement.result import Result
+from pybench.worker import job
 
 ACME = """
 from pybench.measure.quantity import Quantity
@@ -67,3 +77,23 @@ def test_a_run_is_done_and_stored_by_the_rows_of_its_case(tmp_path: Path) -> Non
     assert all(seconds > 0 for seconds in report["parts_s"].values())
     stored = json.loads((tmp_path / SUMMARY).read_text())["metrics"]["acme_echoes_per_s"]
     assert (stored["value"], stored["unit"], stored["window"]) == (3.0, "1/s", "timing")
+
+
+def test_the_maker_of_an_artefact_knows_the_power_sensors_of_its_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = replace(ASSUMED, uuid="GPU-1", driver="580.1", origin="measured", name="A board")
+    stored = CampaignDirectory(tmp_path).sensor("GPU-1")
+    stored.parent.mkdir()
+    stored.write_text(json.dumps(profile.as_json()))
+    (tmp_path / RECIPE).write_text(json.dumps({"recipe": {}, "inputs": {}, "files": {}}))
+    given: list[Mapping[str, SensorProfile]] = []
+
+    def make(*arguments: Any) -> Result:
+        given.append(arguments[-1])
+        return Result()
+
+    monkeypatch.setattr("pybench.artefacts.make", make)
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    assert job.do(tmp_path, tmp_path, spawned_ns=now, started_ns=now)["outcome"] == "ok"
+    assert given == [{"GPU-1": profile}]
