@@ -44,6 +44,15 @@ _Authors = Annotated[
     typer.Option("--author", metavar="NAME", help="Author of the publication; may be repeated."),
 ]
 _WithArtefacts = Annotated[bool, typer.Option("--with-artefacts", help="Publish weights, ONNX files and engines, too.")]
+_Report = Annotated[
+    Optional[str],
+    typer.Option(
+        "--report",
+        metavar="PARTS",
+        help="all: the whole report. numbers: only its tables as CSV, because `replay` makes the rest "
+        "[default: those of a published archive, else all].",
+    ),
+]
 _Incomplete = Annotated[
     bool, typer.Option("--incomplete", help="Publish although runs are missing; the publication is marked.")
 ]
@@ -65,6 +74,7 @@ def publish(
     license_name: _License = None,
     author: _Authors = None,
     with_artefacts: _WithArtefacts = False,
+    report: _Report = None,
     incomplete: _Incomplete = False,
     keep_host_names: _KeepHostNames = False,
     keep_paths: _KeepPaths = False,
@@ -84,6 +94,7 @@ def publish(
         PublishOptions,
         RedactionRules,
         RegistryAccess,
+        ReportParts,
         parse_registry,
         unpacked,
     )
@@ -92,6 +103,8 @@ def publish(
 
     if not (to or archive or oci or dry_run):
         raise UsageError("no destination given", hint=_DESTINATIONS)
+    if report is not None and report not in list(ReportParts):
+        raise UsageError(f"--report {report} is neither {' nor '.join(ReportParts)}")
     reference = parse_registry(to, needs_tag=True) if to else None
     if archive:
         form_of(archive)
@@ -101,6 +114,7 @@ def publish(
         ),
         RedactionRules(keep_host_names, keep_paths, tuple(redact or ())),
         with_artefacts,
+        None if report is None else ReportParts(report),
         None if dry_run else sign,
     )
     with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
@@ -109,7 +123,7 @@ def publish(
         _tell_author(package)
         done: dict[str, Any] = {"name": package.facts.name, "contents": f"sha256:{package.contents_sha256}"}
         done |= {"files": len(package.digests), "bytes": package.bytes, "signed": sign is not None}
-        done |= {"incomplete": package.provenance.is_incomplete}
+        done |= {"report": package.provenance.report, "incomplete": package.provenance.is_incomplete}
         if dry_run:
             done["names"] = sorted(package.digests)
         else:
@@ -134,12 +148,13 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
 
 def _stage(directory: Path, work: Path, options: PublishOptions, coverage: dict[str, Any]) -> PackedPublication:
     from pybench.dataset import load
-    from pybench.publication import stage
-    from pybench.report import write_report
+    from pybench.publication import ReportParts, stage
+    from pybench.report import write_numbers, write_report
 
+    makers = {ReportParts.ALL: write_report, ReportParts.NUMBERS: write_numbers}
     staged = work / "staged"
     storage.make_folder(staged)
-    return stage(directory, staged, options, coverage, lambda folder: write_report(load(folder)))
+    return stage(directory, staged, options, coverage, lambda folder, parts: makers[parts](load(folder)))
 
 
 def _deliver(

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pybench replay`: a published report made again and compared byte for byte."""
+"""`pybench replay`: a report made again and compared with what is published of it."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,7 +16,7 @@ from pybench.cli.show import print_json
 from pybench.errors import PybenchError, UsageError
 
 if TYPE_CHECKING:
-    from pybench.publication import Replay
+    from pybench.publication import Difference, Replay
 
 
 _MOST_SHOWN = 10
@@ -32,11 +33,12 @@ def replay(
 ) -> None:
     """Make a published report again and compare it.
 
-    No GPU is needed; the comparison is byte for byte. Exit code 0: equal. 1: different. 4: the publication was changed.
+    No GPU is needed. A whole report is compared byte for byte. Of a publication with `--report numbers`, each published
+    cell is compared. Exit code 0: the same. 1: different. 4: the publication was changed.
     """
     from pybench.dataset import load
     from pybench.publication import check_unpacked, compare, unpacked
-    from pybench.report import TABLES, write_report
+    from pybench.report import write_report
 
     with tempfile.TemporaryDirectory(prefix="pybench-replay-") as folder, unpacked(publication) as directory:
         listed = check_unpacked(directory)
@@ -48,24 +50,43 @@ def replay(
         result = compare(directory, listed, remade)
     if as_json:
         print_json(result.as_json())
-    elif not result.differences:
-        print(f"equal: all {result.files} files of the report are identical")
-    if result.differences:
-        raise _not_equal(result, f"{layout.REPORT}/{TABLES}/")
+    elif result.is_reproduced:
+        print("\n".join(_reproduced(result, out)))
+    if not result.is_reproduced:
+        raise _not_reproduced(result)
 
 
-def _not_equal(result: Replay, tables: str) -> PybenchError:
-    """`tables`: how the names of their files begin."""
-    lines = [f"{one.name} {one.how}" for one in result.differences[:_MOST_SHOWN]]
-    rest = len(result.differences) - _MOST_SHOWN
-    lines += [f"and {rest} more"] if rest > 0 else []
-    if not any(one.name.startswith(tables) and one.is_on_both_sides for one in result.differences):
-        lines.append("all tables that both reports have are equal, and so are their numbers")
+def _reproduced(result: Replay, out: Path | None) -> list[str]:
+    if not result.is_of_numbers:
+        return [f"equal: all {result.files} files of the report are identical"]
+    how = "tables are made again, cell by cell" if result.differences else "tables are identical"
+    return [
+        f"equal: all {result.tables} published {how}",
+        *_lines(result.differences),
+        f"not compared, because not published: page and figures, {f'now in {out}' if out else 'which --out DIR keeps'}",
+    ]
+
+
+def _not_reproduced(result: Replay) -> PybenchError:
+    lost = [one for one in result.differences if not (result.is_of_numbers and one.keeps_all)]
+    numbers = sum(not one.keeps_numbers for one in lost)
+    said = (
+        f"numbers differ in {numbers} of {result.tables} published tables"
+        if numbers
+        else "every published cell that is a number is the same"
+    )
+    what = "published tables" if result.is_of_numbers else "files of the report"
     cause = (
         "other versions made the published report, which is the likely cause: " + "; ".join(result.causes)
         if result.causes
         else "all versions are equal, so sources of pybench, the processor or the build of a package differ"
     )
     return PybenchError(
-        "\n  ".join([f"{len(result.differences)} of {result.files} files of the report differ", *lines]), hint=cause
+        "\n".join([f"{len(lost)} of {result.files} {what} differ", *_lines(lost), f"  {said}"]), hint=cause
     )
+
+
+def _lines(differences: Sequence[Difference]) -> list[str]:
+    lines = [f"  {one.name} {one.how}" for one in differences[:_MOST_SHOWN]]
+    rest = len(differences) - _MOST_SHOWN
+    return [*lines, *([f"  and {rest} more"] if rest > 0 else [])]

@@ -8,7 +8,7 @@ is made again to see that it is the same.
               carry: an OCI artefact (artefact, layers) into a layout or a registry (registry, transport, credentials),
               or a zip (archive)
     fetch     verify: fetching (bundle, unpacking); what was carried is named by a reference
-    replay    verify: comparison
+    replay    verify: comparison, table_comparison
 
 It knows run directories and nothing of what is in a report: who publishes or replays hands in how one is made.
 docs/user/publishing.md says what is in a publication and why.
@@ -22,11 +22,13 @@ from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack.documents import PublicationMetadata
 from pybench.publication.pack.package import PackedPublication, PublishOptions, stage
 from pybench.publication.pack.redaction import RedactionRules
-from pybench.publication.verify.comparison import Replay, check_unpacked, compare
+from pybench.publication.pack.report_parts import ReportParts
+from pybench.publication.verify.comparison import Difference, Replay, check_unpacked, compare
 from pybench.publication.verify.fetching import FetchChecks, FetchResult, fetch, unpacked
 from pybench.publication.verify.unpacking import Limits
 
 __all__ = [
+    "Difference",
     "FetchChecks",
     "FetchResult",
     "Limits",
@@ -39,6 +41,7 @@ __all__ = [
     "RegistryAccess",
     "RegistryReference",
     "Replay",
+    "ReportParts",
     "archive",
     "assemble",
     "check_unpacked",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,12 +36,13 @@ from pybench.report.tables import Table, to_csv, to_latex, to_markdown
 if TYPE_CHECKING:
     from pybench.projection import Projection
 
-__all__ = ["TABLES", "write_report"]
+__all__ = ["write_numbers", "write_report"]
 
 INDEX = "index.html"
 TABLES, FIGURES = "tables", "figures"
 _LEFT_FIGURES = 3  # of a process, drawn while another one imports matplotlib
-_FORMS = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
+_NUMBERS = {"csv": to_csv}
+_FORMS = {**_NUMBERS, "md": to_markdown, "tex": to_latex}
 _LINK = re.compile(rf'href="({TABLES}|{FIGURES})/([\w.-]+)\.\w+"')
 
 
@@ -77,9 +78,9 @@ def write_report(
         sections = list(_begun_sections(material, begun))
     elements = [element for section in sections for element in section.elements]
     before = _linked_files(target / INDEX)
-    _make_folders(target)
+    _make_folders(target / TABLES, target / FIGURES)
     with no_collection():
-        written = _write_tables([table for section in sections for table in section.tables], target / TABLES)
+        written = _write_tables([table for section in sections for table in section.tables], target / TABLES, _FORMS)
         page = Page(material, sections)
         page.begin()
     with collection():  # figures have cycles
@@ -94,6 +95,17 @@ def write_report(
     for path in set(before) - set(written):
         path.unlink(missing_ok=True)
     return target / INDEX
+
+
+def write_numbers(dataset: Dataset) -> Path:
+    """Writes the tables of `write_report` as CSV alone, where there is no `report/` yet, and returns their folder."""
+    folder = dataset.campaign.report / TABLES
+    material = Material(dataset, analyse(dataset), measure(dataset), run_link="")
+    with no_collection():
+        tables = [table for section in build_sections(material) for table in section.tables]
+        _make_folders(folder)
+        _write_tables(tables, folder, _NUMBERS)
+    return folder
 
 
 def _begun_sections(material: Material, begun: RunningTasks[Drawing, Picture]) -> Iterator[BuiltSection]:
@@ -112,8 +124,8 @@ def _drawn(drawings: Sequence[Drawing], begun: RunningTasks[Drawing, Picture]) -
     return dict(zip(drawings, begun.finish(leaving=_LEFT_FIGURES), strict=True))
 
 
-def _write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    written = {folder / f"{table.name}.{suffix}": (form, table) for table in tables for suffix, form in _FORMS.items()}
+def _write_tables(tables: Sequence[Table], folder: Path, forms: Mapping[str, Callable[[Table], str]]) -> list[Path]:
+    written = {folder / f"{table.name}.{suffix}": (form, table) for table in tables for suffix, form in forms.items()}
     for path, (form, table) in written.items():
         _write(path, form(table).encode())
     return list(written)
@@ -146,8 +158,8 @@ def _relative(path: Path, start: Path) -> str:
     return Path(os.path.relpath(path.resolve(), start.resolve())).as_posix()
 
 
-def _make_folders(target: Path) -> None:
-    for folder in (target / TABLES, target / FIGURES):
+def _make_folders(*folders: Path) -> None:
+    for folder in folders:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

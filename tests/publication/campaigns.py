@@ -11,6 +11,7 @@ from typing import Any
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.campaign.storage import write_json, write_text
 from pybench.case import Case
+from pybench.publication.pack.report_parts import ReportParts
 from tests.support.campaigns import CampaignBuilder, finish_again
 
 HOST = "node17.cluster.example.org"
@@ -83,8 +84,10 @@ def _add_artefact(builder: CampaignBuilder) -> None:
     finish_again(folder)
 
 
-def render_nothing(folder: Path) -> None:
-    """A report of one page that depends on the runs: what packing needs to know of a report is its files."""
-    (folder / "report").mkdir()
+def render_nothing(folder: Path, parts: ReportParts) -> None:
+    """One page and one table that depend on the runs: what packing needs to know of a report is its files."""
+    (folder / "report" / "tables").mkdir(parents=True)
     hosts = sorted(json.loads(path.read_text())["host"] for path in folder.glob("runs/**/environment.json"))
-    (folder / "report" / "index.html").write_text(f"<p>{hosts}</p>")
+    (folder / "report" / "tables" / "hosts.csv").write_text("".join(f"{host},1.5\n" for host in ("host", *hosts)))
+    if parts is ReportParts.ALL:
+        (folder / "report" / "index.html").write_text(f"<p>{hosts}</p>")

@@ -25,7 +25,6 @@ _FOLDERS = {
     layout.RUNS: "every run: case, environment, outcome, metrics and readings",
     layout.ARTEFACTS: "how checkpoints, graphs and engines were made",
     layout.SENSORS: "how the power sensors behaved",
-    layout.REPORT: "what was found: a page, tables and figures",
 }
 _FILES = {
     layout.PLAN_RESOLVED: ("what the plan means: every case, the seed, the criteria", "application/json"),
@@ -40,6 +39,7 @@ _FILES = {
 
 def write(facts: Facts, provenance: Provenance, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The crate. `sizes`: bytes of every file of the publication, the other documents included."""
+    meanings = {**_FOLDERS, layout.REPORT: provenance.report.meaning}
     folders = [name for name in (*CAMPAIGN_FOLDERS, layout.REPORT) if any(one.startswith(f"{name}/") for one in sizes)]
     files = [name for name in (layout.PLAN, *_FILES) if name in sizes]
     return {
@@ -52,7 +52,7 @@ def write(facts: Facts, provenance: Provenance, sizes: Mapping[str, int]) -> dic
             _action(facts, provenance, folders, files),
             *_instruments(facts),
             *(_file(name, sizes[name]) for name in files),
-            *({"@id": f"{name}/", "@type": "Dataset", "name": name, "description": _FOLDERS[name]} for name in folders),
+            *({"@id": f"{name}/", "@type": "Dataset", "name": name, "description": meanings[name]} for name in folders),
             *(_person(number, name) for number, name in enumerate(provenance.about.authors, start=1)),
         ],
     }

@@ -28,6 +28,7 @@ from pybench.errors import CorruptError
 from pybench.publication.pack import versions
 from pybench.publication.pack.contents import ArtefactFile
 from pybench.publication.pack.facts import Facts, stamp
+from pybench.publication.pack.report_parts import KEY, ReportParts, parts_of
 from pybench.publication.pack.sums import (
     BILL,
     CAMPAIGN_FILES,
@@ -61,12 +62,14 @@ class Provenance:
     coverage: as `pybench check` counts it
     redactions: see `Redactor.summary`
     artefacts_left_out: files that the campaign has and the publication does not
+    report: how much of the report the publication has
     """
 
     about: PublicationMetadata
     coverage: Mapping[str, Any]
     redactions: list[dict[str, Any]]
     artefacts_left_out: tuple[ArtefactFile, ...]
+    report: ReportParts
 
     @property
     def is_incomplete(self) -> bool:
@@ -80,6 +83,7 @@ class EarlierPublication:
     about: PublicationMetadata = field(default_factory=PublicationMetadata)
     redactions: tuple[dict[str, Any], ...] = ()
     artefacts_left_out: tuple[ArtefactFile, ...] = ()
+    report: ReportParts = ReportParts.ALL
 
 
 def read_earlier(folder: Path) -> EarlierPublication:
@@ -99,7 +103,7 @@ def read_earlier(folder: Path) -> EarlierPublication:
         left_out = tuple(ArtefactFile(one["name"], one["bytes"], one["sha256"]) for one in stored["artefacts_left_out"])
     except (KeyError, TypeError) as error:
         raise CorruptError(f"{path} does not describe a publication: {error!r}", hint="fetch it again") from error
-    return EarlierPublication(about, redactions, left_out)
+    return EarlierPublication(about, redactions, left_out, parts_of(stored, path))
 
 
 def write(facts: Facts, provenance: Provenance, digests: Mapping[str, str]) -> dict[str, bytes]:
@@ -125,6 +129,7 @@ def _description(facts: Facts, provenance: Provenance) -> dict[str, Any]:
         "incomplete": provenance.is_incomplete,
         "coverage": {name: coverage[name] for name in ("planned", "covered", "states")},
         "image_digests": list(facts.images),
+        KEY: str(provenance.report),
         "report_made_with": versions.of_report(),
         "redactions": provenance.redactions,
         "artefacts_left_out": [
@@ -260,11 +265,24 @@ def _dependencies(facts: Facts) -> list[dict[str, Any]]:
 # --- README ----------------------------------------------------------------------------------------------------------
 
 
+_MADE_FROM_RUNS = {
+    ReportParts.ALL: "the report made from them",
+    ReportParts.NUMBERS: "the numbers of the report made from them",
+}
+_LOOKING = {
+    ReportParts.ALL: "Open `report/index.html`. Nothing has to be installed or loaded for it.",
+    ReportParts.NUMBERS: """The page and the figures are not published, because they follow from the runs.
+`pybench replay . --out page` makes them: open `page/index.html`.""",
+}
+_REPLAYED = {
+    ReportParts.ALL: "compares it byte for byte",
+    ReportParts.NUMBERS: "compares its tables with those published",
+}
 _STOPPED = f"| `{layout.STOPPED}` | after which block the campaign stopped, and why |\n"
 
 
 def _readme(facts: Facts, provenance: Provenance) -> str:
-    coverage, about = provenance.coverage, provenance.about
+    coverage, about, parts = provenance.coverage, provenance.about, provenance.report
     outcomes = ", ".join(f"{count} {name}" for name, count in facts.outcomes.items())
     warning = "\n**Incomplete**: not every planned run is covered.\n" if provenance.is_incomplete else ""
     stopped = "" if facts.plan.repetitions.stop is None else _STOPPED
@@ -273,13 +291,13 @@ def _readme(facts: Facts, provenance: Provenance) -> str:
     return f"""# {about.title or facts.name}
 
 A benchmark campaign, measured and published with pybench {", ".join(facts.pybench)}: every run's records and readings,
-the plan, and the report made from them.
+the plan, and {_MADE_FROM_RUNS[parts]}.
 {by}{warning}
 {coverage["covered"]} of {coverage["planned"]} planned runs are covered: {outcomes}. The last ended {facts.created}.
 {terms}
 ## Looking at it
 
-Open `report/index.html`. Nothing has to be installed or loaded for it.
+{_LOOKING[parts]}
 
 A zip compresses the larger files in `runs/` with LZMA, which 7-Zip, Python and `pybench fetch` read. An old `unzip`
 unpacks everything else.
@@ -288,7 +306,7 @@ unpacks everything else.
 
 ```
 sha256sum --check --quiet SHA256SUMS      # no file was changed
-pybench replay .                          # makes the report again from the runs, and compares it byte for byte
+pybench replay .                          # makes the report again from the runs, and {_REPLAYED[parts]}
 ```
 
 The second needs pybench ({__version__} made this report), but no GPU and no torch. The numbers are in `report/tables`,
@@ -298,7 +316,7 @@ and in Python `pybench.load(".")` has all of them.
 | --- | --- |
 | `plan.yaml`, `plan.resolved.json` | what was asked, and what it means |
 {stopped}| `runs/`, `artefacts/`, `sensors/` | what was measured, run by run |
-| `report/` | what was found |
+| `report/` | {parts.meaning} |
 | `publication.json` | what this is, what was redacted or left out, what made the report |
 | `sbom.cdx.json` | what took part (CycloneDX) |
 | `provenance.intoto.json` | where it comes from (in-toto, SLSA) |

@@ -23,16 +23,22 @@ from pybench.publication.pack.documents import Provenance, PublicationMetadata
 from pybench.publication.pack.facts import Facts, gather
 from pybench.publication.pack.finished_runs import list_published
 from pybench.publication.pack.redaction import Leftover, RedactionRules, Redactor, is_text, leftovers, plan_redaction
+from pybench.publication.pack.report_parts import ReportParts
 from pybench.publication.pack.signature import check_key, sign
 
 
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
-    """What the author asks for. `key`: an SSH key to sign with."""
+    """What the author asks for.
+
+    report: None: as much as an earlier publication has, else all
+    key: an SSH key to sign with
+    """
 
     about: PublicationMetadata = field(default_factory=PublicationMetadata)
     rules: RedactionRules = field(default_factory=RedactionRules)
     with_artefacts: bool = False
+    report: ReportParts | None = None
     key: Path | None = None
 
 
@@ -58,10 +64,14 @@ class PackedPublication:
 
 
 def stage(
-    path: Path, folder: Path, options: PublishOptions, coverage: Mapping[str, Any], render: Callable[[Path], object]
+    path: Path,
+    folder: Path,
+    options: PublishOptions,
+    coverage: Mapping[str, Any],
+    render: Callable[[Path, ReportParts], object],
 ) -> PackedPublication:
-    """Fills the empty `folder` from the campaign at `path`. `render` makes the report of a campaign's folder;
-    `coverage` is what `pybench.dataset.coverage` says of it."""
+    """Fills the empty `folder` from the campaign at `path`. `render` makes these parts of the report of a campaign's
+    folder; `coverage` is what `pybench.dataset.coverage` says of it."""
     campaign = open_campaign(path)
     if options.key is not None:
         check_key(options.key)
@@ -72,8 +82,8 @@ def stage(
         for name in selection.files:
             if Path(name).name == layout.COMPLETE:
                 list_published(campaign.path / name, folder, name, rewritten)
-        render(folder)
-        provenance = _provenance(campaign.path, options.about, coverage, redactor, selection)
+        provenance = _provenance(campaign.path, options, coverage, redactor, selection)
+        render(folder, provenance.report)
         facts = gather(CampaignDirectory(folder))
         digests = _describe(folder, selection, facts, provenance)
         (folder / sums.SUMS).write_bytes(sums.render(digests))
@@ -86,10 +96,10 @@ def stage(
 
 
 def _provenance(
-    folder: Path, about: PublicationMetadata, coverage: Mapping[str, Any], redactor: Redactor, selection: Selection
+    folder: Path, options: PublishOptions, coverage: Mapping[str, Any], redactor: Redactor, selection: Selection
 ) -> Provenance:
     """With what an earlier publication says where `folder` is one: what it replaced and left out is not there now."""
-    earlier = documents.read_earlier(folder)
+    earlier, about = documents.read_earlier(folder), options.about
     said = PublicationMetadata(
         about.title or earlier.about.title,
         about.license or earlier.about.license,
@@ -102,7 +112,8 @@ def _provenance(
         *selection.artefacts_left_out,
         *(one for one in earlier.artefacts_left_out if one.name not in known),
     ]
-    return Provenance(said, coverage, redactions, tuple(sorted(left_out, key=lambda one: one.name)))
+    left_out.sort(key=lambda one: one.name)
+    return Provenance(said, coverage, redactions, tuple(left_out), options.report or earlier.report)
 
 
 def _storage_error(error: OSError, source: Path, target: Path) -> PybenchError:

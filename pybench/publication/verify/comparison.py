@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An unpacked publication against its own list, and a report made anew against the one that was published."""
+"""An unpacked publication against its own list, and a report made anew against what was published of it."""
 
 from __future__ import annotations
 
@@ -12,32 +12,68 @@ from pybench.campaign import layout, storage
 from pybench.campaign.directory import read_json
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums, versions
+from pybench.publication.pack.report_parts import ReportParts, parts_of
+from pybench.publication.verify.table_comparison import compare_tables
 
+_NUMBERS = ".csv"
 _NAMED_AT_ONCE = 10
 _SHOWN = 100  # signs of a line that differs
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One file of the report. `how`: where it differs, or that it is on one side only."""
+    """One file of the report.
+
+    how: where it differs, or that it is on one side only
+    keeps_numbers, keeps_all: whether every published number of a table, or all that was published, is made again
+    """
 
     name: str
     how: str
-    is_on_both_sides: bool = True
+    keeps_numbers: bool
+    keeps_all: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """`files`: of the published report; `causes`: versions that are not those of the publication."""
+    """What was published of the report, and what is made again.
 
+    parts: what was published
+    files, tables: how many files that is, and how many tables of numbers among them
+    causes: versions that are not those of the publication
+    """
+
+    parts: ReportParts
     files: int
+    tables: int
     differences: tuple[Difference, ...]
     causes: tuple[str, ...]
 
+    @property
+    def is_of_numbers(self) -> bool:
+        """Whether the tables of numbers are all that was published of the report."""
+        return self.parts is ReportParts.NUMBERS
+
+    @property
+    def has_same_numbers(self) -> bool:
+        """Whether every number of the published tables is made again."""
+        return all(one.keeps_numbers for one in self.differences)
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether a whole report is the same bytes, or published numbers are there with the words beside them."""
+        if self.is_of_numbers:
+            return all(one.keeps_all for one in self.differences)
+        return not self.differences
+
     def as_json(self) -> dict[str, Any]:
         return {
+            "report": self.parts,
             "files": self.files,
+            "tables": self.tables,
+            "reproduced": self.is_reproduced,
             "equal": not self.differences,
+            "numbers_equal": self.has_same_numbers,
             "differences": [{"name": one.name, "how": one.how} for one in self.differences],
             "versions_that_differ": list(self.causes),
         }
@@ -68,19 +104,36 @@ def check_unpacked(folder: Path) -> Mapping[str, str]:
 
 
 def compare(folder: Path, listed: Mapping[str, str], remade: Path) -> Replay:
-    """The report in `folder` against `remade`, byte for byte."""
+    """What is published of the report in `folder` against `remade`, the whole report made again."""
+    description = folder / sums.DESCRIPTION
+    stored = read_json(description, hint="fetch it again")
+    parts = parts_of(stored, description)
     prefix = f"{layout.REPORT}/"
     published = {name.removeprefix(prefix) for name in listed if name.startswith(prefix)}
     made = {path.relative_to(remade).as_posix() for path in remade.rglob("*") if path.is_file()}
-    differences = [Difference(f"{prefix}{name}", "was not made again", False) for name in published - made]
-    differences += [Difference(f"{prefix}{name}", "was not published", False) for name in made - published]
+    if parts is ReportParts.NUMBERS:
+        made = {name for name in made if name.endswith(_NUMBERS)}
+    differences = [
+        Difference(f"{prefix}{name}", "was not made again", not name.endswith(_NUMBERS), False)
+        for name in published - made
+    ]
+    differences += [Difference(f"{prefix}{name}", "was not published", True, True) for name in made - published]
     for name in published & made:
         before, after = (folder / prefix / name).read_bytes(), (remade / name).read_bytes()
         if before != after:
-            differences.append(Difference(f"{prefix}{name}", _where(before, after)))
-    here = versions.of_report()
-    causes = versions.differences(_recorded(folder), here)
-    return Replay(len(published), tuple(sorted(differences, key=lambda one: one.name)), tuple(causes))
+            differences.append(_differing(f"{prefix}{name}", before, after))
+    recorded = stored.get("report_made_with")
+    causes = versions.differences(recorded if isinstance(recorded, dict) else {}, versions.of_report())
+    tables = sum(name.endswith(_NUMBERS) for name in published)
+    differences.sort(key=lambda one: one.name)
+    return Replay(parts, len(published), tables, tuple(differences), tuple(causes))
+
+
+def _differing(name: str, before: bytes, after: bytes) -> Difference:
+    if not name.endswith(_NUMBERS):
+        return Difference(name, _where(before, after), keeps_numbers=True, keeps_all=False)
+    found = compare_tables(before, after)
+    return Difference(name, found.how, found.keeps_numbers, found.keeps_all)
 
 
 def _wrong(folder: Path, name: str, digest: str) -> str | None:
@@ -101,11 +154,6 @@ def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
         if path.is_symlink() or not path.is_dir()
     ]
     return [name for name in found if name not in listed]
-
-
-def _recorded(folder: Path) -> Mapping[str, Any]:
-    stored = read_json(folder / sums.DESCRIPTION, hint="fetch it again").get("report_made_with")
-    return stored if isinstance(stored, dict) else {}
 
 
 def _where(before: bytes, after: bytes) -> str:

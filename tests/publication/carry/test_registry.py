@@ -32,6 +32,7 @@ from pybench.publication import (
     parse_registry,
     stage,
 )
+from pybench.publication.pack.report_parts import ReportParts
 from tests.publication.broken_line import BrokenLine
 from tests.publication.campaigns import render_nothing
 from tests.publication.conftest import COVERAGE, Published
@@ -202,8 +203,8 @@ def big(published: Published, tmp_path_factory: pytest.TempPathFactory) -> OciAr
     """The publication with a report of 6 MB that cannot be compressed, too much for sockets' buffers, in layers of at
     most 2 MB."""
 
-    def render(folder: Path) -> None:
-        render_nothing(folder)
+    def render(folder: Path, parts: ReportParts) -> None:
+        render_nothing(folder, parts)
         for number in range(6):
             (folder / "report" / f"noise-{number}.pdf").write_bytes(random.Random(number).randbytes(1_000_000))
 

@@ -13,6 +13,7 @@ import pytest
 from pybench.publication import PublicationMetadata, PublishOptions, stage
 from pybench.publication.pack import sums
 from pybench.publication.pack.documents import BUILD_TYPE
+from pybench.publication.pack.report_parts import ReportParts
 from tests.publication.campaigns import ARTEFACT, HOST, IMAGE, WEIGHTS, build_small, render_nothing
 from tests.publication.conftest import COVERAGE, Published
 
@@ -59,11 +60,13 @@ def test_the_provenance_names_plan_image_and_exactly_the_files_that_are_there(pu
     assert statement["subject"] == [{"name": "small", "digest": {"dirHash": sums.digest_of(campaign)}}]
 
 
-def test_the_crate_is_read_by_rocrate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parts", ReportParts)
+def test_the_crate_is_read_by_rocrate(tmp_path: Path, parts: ReportParts) -> None:
     rocrate = pytest.importorskip("rocrate.rocrate", reason="rocrate is not installed")
     (tmp_path / "staged").mkdir()
     about = PublicationMetadata("A small campaign", "CC-BY-4.0", ("Ada Lovelace", "Charles Babbage"))
-    stage(build_small(tmp_path / "c").path, tmp_path / "staged", PublishOptions(about), COVERAGE, render_nothing)
+    options = PublishOptions(about, report=parts)
+    stage(build_small(tmp_path / "c").path, tmp_path / "staged", options, COVERAGE, render_nothing)
     crate = rocrate.ROCrate(tmp_path / "staged")
     root = crate.root_dataset
     assert (root["name"], root["license"].id) == ("A small campaign", "https://spdx.org/licenses/CC-BY-4.0")
@@ -76,7 +79,23 @@ def test_the_crate_is_read_by_rocrate(tmp_path: Path) -> None:
     for part in root["hasPart"]:
         assert (tmp_path / "staged" / part.id).exists(), part.id
     crate.write(tmp_path / "copied")
-    assert (tmp_path / "copied" / "report" / "index.html").exists()
+    has_page = parts is ReportParts.ALL
+    assert (tmp_path / "copied" / "report" / "index.html").exists() is has_page
+    assert ("report/index.html" in {one.id for one in root["hasPart"]}) is has_page
+
+
+def test_documents_of_numbers_alone_say_so_and_name_no_page(tmp_path: Path) -> None:
+    (tmp_path / "staged").mkdir()
+    options = PublishOptions(report=ReportParts.NUMBERS)
+    package = stage(build_small(tmp_path / "c").path, tmp_path / "staged", options, COVERAGE, render_nothing)
+    description = json.loads((package.folder / sums.DESCRIPTION).read_text())
+    assert description["report"] == "numbers"
+    assert "report/index.html" not in "".join((package.folder / name).read_text() for name in sums.DOCUMENTS)
+    assert "`pybench replay . --out page`" in (package.folder / sums.README).read_text()
+    report = {name: digest for name, digest in package.digests.items() if name.startswith("report/")}
+    assert list(report) == ["report/tables/hosts.csv"]
+    (by_product,) = json.loads((package.folder / sums.PROVENANCE).read_text())["predicate"]["runDetails"]["byproducts"]
+    assert by_product == {"name": "report", "digest": {"dirHash": sums.digest_of(report)}}
 
 
 def test_the_description_says_what_was_redacted_and_left_out_but_never_the_original(published: Published) -> None:

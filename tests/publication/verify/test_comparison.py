@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from pybench.errors import CorruptError, UsageError
 from pybench.publication import compare
 from pybench.publication.pack import sums
+from pybench.publication.pack.report_parts import ReportParts
 from pybench.publication.pack.versions import differences
 from pybench.publication.verify.comparison import Replay, check_unpacked
 from tests.publication.conftest import Published
@@ -26,7 +28,7 @@ def _compare(published: Published, remade: Path) -> Replay:
 
 
 def test_equal_files_are_equal_and_no_version_is_blamed(published: Published, remade: Path) -> None:
-    assert _compare(published, remade) == Replay(1, (), ())
+    assert _compare(published, remade) == Replay(ReportParts.ALL, 2, 1, (), ())
 
 
 def test_the_first_place_that_differs_is_named(published: Published, remade: Path) -> None:
@@ -45,6 +47,58 @@ def test_a_file_on_one_side_only_is_a_difference(published: Published, remade: P
     (remade / "index.html").rename(remade / "page.html")
     found = {one.name: one.how for one in _compare(published, remade).differences}
     assert found == {"report/index.html": "was not made again", "report/page.html": "was not published"}
+
+
+@pytest.fixture
+def numbers(published: Published, tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """The publication with the numbers of its report alone, and its list of files."""
+    folder = Path(shutil.copytree(published.package.folder, tmp_path / "numbers"))
+    (folder / "report" / "index.html").unlink()
+    description = json.loads((folder / sums.DESCRIPTION).read_text())
+    (folder / sums.DESCRIPTION).write_text(json.dumps(description | {"report": "numbers"}))
+    return folder, {name: digest for name, digest in published.package.digests.items() if "index" not in name}
+
+
+def test_of_numbers_alone_the_page_is_no_difference(numbers: tuple[Path, dict[str, str]], remade: Path) -> None:
+    assert compare(*numbers, remade) == Replay(ReportParts.NUMBERS, 1, 1, (), ())
+
+
+def test_of_numbers_alone_a_longer_table_and_a_new_one_reproduce_them(
+    numbers: tuple[Path, dict[str, str]], remade: Path
+) -> None:
+    table = remade / "tables" / "hosts.csv"
+    table.write_text(table.read_text() + "host-3,1.5\n")
+    (remade / "tables" / "new.csv").write_text("new\n")
+    replay = compare(*numbers, remade)
+    assert replay.is_reproduced
+    assert {one.name: one.how for one in replay.differences} == {
+        "report/tables/hosts.csv": "has all published cells, 0 more columns and 1 more row",
+        "report/tables/new.csv": "was not published",
+    }
+
+
+@pytest.mark.parametrize(("old", "new", "has_numbers"), [("1.5", "2.5", False), ("host-1", "host-9", True)])
+def test_of_numbers_alone_another_cell_is_a_difference(
+    numbers: tuple[Path, dict[str, str]], remade: Path, old: str, new: str, has_numbers: bool
+) -> None:
+    """The first line is the header, whose names have to stay."""
+    table = remade / "tables" / "hosts.csv"
+    header, _, rows = table.read_text().partition("\n")
+    table.write_text(f"{header}\n{rows.replace(old, new, 1)}")
+    replay = compare(*numbers, remade)
+    assert (replay.is_reproduced, replay.has_same_numbers) == (False, has_numbers)
+
+
+def test_a_table_that_is_not_made_again_loses_its_numbers(published: Published, remade: Path) -> None:
+    (remade / "tables" / "hosts.csv").unlink()
+    assert not _compare(published, remade).has_same_numbers
+
+
+def test_parts_that_this_pybench_does_not_know_are_refused(numbers: tuple[Path, dict[str, str]], remade: Path) -> None:
+    folder, listed = numbers
+    (folder / sums.DESCRIPTION).write_text('{"report": "half"}')
+    with pytest.raises(CorruptError, match="report is 'half', not all or numbers"):
+        compare(folder, listed, remade)
 
 
 def test_a_link_to_another_run_is_an_addition(published: Published, tmp_path: Path) -> None:
