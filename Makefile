@@ -78,7 +78,7 @@ quick: lint ## lint, and the tests that start no process and no container, in th
 plans: setup ## every ready plan at its smallest (tests/plans/small.yaml): run, check, report
 	@$(BIN)/pytest -m plans --numprocesses auto --maxprocesses 2 --max-worker-restart 0 --durations 0 tests/plans $(ARGS)
 
-documents: setup ## write what in docs/ and schemas/ is made of rows, and docs/results of campaigns/
+documents: setup ## write what in docs/ and schemas/ is made of rows, and docs/results and campaigns/reports.sha256 of campaigns/
 	@$(BIN)/python -m documents.pages
 
 bench: setup ## measurements of pybench itself, not tests

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from documents.campaigns import FOLDER, results_pages
 from documents.factors import factors_page
+from documents.reports import LIST, make_list
 from documents.rows import cautions_page, metrics_page, reasons_page
 from documents.tables import filled
 from pybench.plan.schema import plan_schema_text
@@ -24,7 +25,7 @@ def plans_page() -> str:
     return filled((ROOT / _PLANS).read_text(encoding="utf-8"))
 
 
-# Path below the root -> its text. The pages of docs/results follow from archives instead, and are made together.
+# Path below the root -> its text. The pages of docs/results and the list of reports follow from archives instead.
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/metrics.md": metrics_page,
     "docs/cautions.md": cautions_page,
@@ -40,6 +41,7 @@ def main() -> None:
         _write(path, page())
     for name, text in results_pages(ROOT).items():
         _write(f"{FOLDER}/{name}", text)
+    _write(LIST, make_list(ROOT).text())
 
 
 def _write(path: str, text: str) -> None:
