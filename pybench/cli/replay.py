@@ -63,6 +63,7 @@ def _reproduced(result: Replay, out: Path | None) -> list[str]:
     return [
         f"equal: all {result.tables} published {how}",
         *_lines(result.differences),
+        *([f"  {_cause(result)}"] if result.differences else []),
         f"not compared, because not published: page and figures, {f'now in {out}' if out else 'which --out DIR keeps'}",
     ]
 
@@ -76,14 +77,14 @@ def _not_reproduced(result: Replay) -> PybenchError:
         else "every published cell that is a number is the same"
     )
     what = "published tables" if result.is_of_numbers else "files of the report"
-    cause = (
-        "other versions made the published report, which is the likely cause: " + "; ".join(result.causes)
-        if result.causes
-        else "all versions are equal, so sources of pybench, the processor or the build of a package differ"
-    )
-    return PybenchError(
-        "\n".join([f"{len(lost)} of {result.files} {what} differ", *_lines(lost), f"  {said}"]), hint=cause
-    )
+    lines = [f"{len(lost)} of {result.files} {what} differ", *_lines(lost), f"  {said}"]
+    return PybenchError("\n".join(lines), hint=_cause(result))
+
+
+def _cause(result: Replay) -> str:
+    if result.causes:
+        return f"other versions made the published report, which is the likely cause: {'; '.join(result.causes)}"
+    return "all versions are equal, so sources of pybench, the processor or the build of a package differ"
 
 
 def _lines(differences: Sequence[Difference]) -> list[str]:

@@ -49,6 +49,7 @@ def compare_tables(published: bytes, made: bytes) -> TableComparison:
 
 
 def _read(content: bytes) -> list[list[str]]:
+    csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # a cell can have the ids of thousands of cases
     return list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
 
 

@@ -67,5 +67,10 @@ def test_words_are_compared_although_rows_were_added() -> None:
     assert (found.keeps_numbers, found.keeps_all) == (True, False)
 
 
+def test_a_cell_may_have_the_ids_of_thousands_of_cases() -> None:
+    ids = " ".join(["a" * 64] * 3000)
+    assert compare_tables(f"ids,n\n{ids},1\n".encode(), f"ids,n,new\n{ids},1,2\n".encode()).keeps_all
+
+
 def test_what_is_no_table_is_a_difference() -> None:
     assert not compare_tables(b"\xff\xfe", PUBLISHED.encode()).keeps_numbers
