@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases as the script of the page knows them: by number, each with its values of the factors that vary.
+"""Cases as the script of the page knows them: by number, each with its values of the factors that tell cases apart.
 
 A row of a table is of the cases whose ids are in its CSV, unless its cells name others (`Cell.cases`). The page has
 their numbers in `data-cases`; marks of figures have them, too (`pybench.report.canvas.mark_cases`).
@@ -14,7 +14,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.report.canvas import ID_CHARACTERS, MARKED
-from pybench.report.labels import factor_title, value_text, varying_factors
+from pybench.report.labels import factor_title, naming_factors, value_text
 from pybench.report.tables import Cell
 
 _MARK = re.compile(rf'{MARKED}="([^"]*)"')
@@ -31,9 +31,12 @@ class PageCases:
     @cached_property
     def as_json(self) -> dict[str, Any] | None:
         """`factors`: name, title and texts of the values. `cases`: for each factor the place of its value, or null
-        where it means nothing for the case. None: no factor varies, so there is nothing to filter."""
+        where it means nothing for the case. None: no factor varies, so there is nothing to filter.
+
+        How cases are measured is left out where other factors tell them apart.
+        """
         factors, places = [], []
-        for name in varying_factors(self._cases):
+        for name in naming_factors(self._cases):
             values = {case.id: case.meant[name] for case in self._cases if name in case.meant}
             texts = {case_id: value_text(value) for case_id, value in values.items()}
             numbers = {texts[case_id]: value for case_id, value in values.items()}

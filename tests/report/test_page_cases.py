@@ -28,6 +28,16 @@ def test_numbers_ascend_and_a_factor_that_means_nothing_is_null() -> None:
     }
 
 
+def test_how_cases_are_measured_is_no_filter_unless_nothing_else_tells_them_apart() -> None:
+    training = Case(workload="train", model="digits-cnn", runtime="torch", iterations=20)
+    found = PageCases([INFER, training]).as_json
+    assert found is not None
+    assert "iterations" not in [factor["name"] for factor in found["factors"]]
+    found = PageCases([INFER, INFER.with_factors(iterations=20)]).as_json
+    assert found is not None
+    assert [factor["name"] for factor in found["factors"]] == ["iterations"]
+
+
 def test_without_a_choice_there_is_nothing_to_filter() -> None:
     assert PageCases([INFER]).as_json is None
 
