@@ -5,6 +5,9 @@ A pair is one block of two cases. It is compared when the board, CPU, driver, im
 every package that both sides loaded are equal. A package that one side loaded follows from the declared
 factor, so it is listed and does not count. A fact that a side does not state is unknown: it is named and does not
 count, because runs of an older pybench would otherwise compare with nothing.
+
+Where the two cases are of different environments, other versions of Python and of packages are what the factor brought.
+They are listed and do not count, as long as each side had the same ones in all blocks.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ class PairComparability:
     """Packages that no run of the case loaded."""
     unstated: tuple[str, ...]
     """Facts that one side states and the other does not."""
+    brought: tuple[SoftwareDifference, ...] = ()
+    """What differs because the two cases are of different environments."""
 
     @property
     def status(self) -> Comparability:
@@ -90,6 +95,7 @@ class PairComparability:
             "packages_of_case_only": list(self.only_candidate),
             "packages_of_baseline_only": list(self.only_baseline),
             "unstated": list(self.unstated),
+            **({"brought_by_environment": [one.as_json() for one in self.brought]} if self.brought else {}),
         }
 
 
@@ -106,7 +112,8 @@ class SoftwareComparisons:
         """Every block in which runs of both cases are `ok`."""
         pair = Pair(case, baseline)
         if pair not in self._found:
-            self._found[pair] = _compare(self._software.get(case.id, {}), self._software.get(baseline.id, {}))
+            sides = self._software.get(case.id, {}), self._software.get(baseline.id, {})
+            self._found[pair] = _compare(*sides, is_across=case.environment != baseline.environment)
         return self._found[pair]
 
     def declared(self, cases: Sequence[Case], contrasts: Sequence[Contrast]) -> dict[Pair, PairComparability]:
@@ -129,11 +136,15 @@ class SoftwareComparisons:
         return dict(found.values())
 
 
-def _compare(first: Mapping[int, Software], second: Mapping[int, Software]) -> PairComparability:
+def _compare(
+    first: Mapping[int, Software], second: Mapping[int, Software], *, is_across: bool = False
+) -> PairComparability:
+    """`is_across`: the two are of different environments."""
     both = sorted(first.keys() & second.keys())
     ran = {block: (id(first[block]), id(second[block])) for block in both}
     distinct = {ran[block]: (first[block], second[block]) for block in both}  # few: runs share what they ran with
-    differences = {pair: _differences(*sides) for pair, sides in distinct.items()}
+    began = distinct[ran[both[0]]] if is_across and both else None
+    differences = {pair: _differences(*sides, began) for pair, sides in distinct.items()}
     excluded = {block: found for block in both if (found := differences[ran[block]])}
     sides = [{name for pair in distinct.values() for name in pair[side].packages} for side in (0, 1)]
     unstated = {name for one, other in distinct.values() for name in one.facts.keys() ^ other.facts.keys()}
@@ -143,6 +154,7 @@ def _compare(first: Mapping[int, Software], second: Mapping[int, Software]) -> P
         tuple(sorted(sides[0] - sides[1])),
         tuple(sorted(sides[1] - sides[0])),
         tuple(sorted(unstated)),
+        () if began is None else _differing_values(began[0].of_environment, began[1].of_environment),
     )
 
 
@@ -229,11 +241,23 @@ def _of_runs(runs: Iterable[Software]) -> dict[str, set[str]]:
     return found
 
 
-def _differences(candidate: Software, baseline: Software) -> tuple[SoftwareDifference, ...]:
-    both = [(candidate.facts, baseline.facts), (candidate.packages, baseline.packages)]
+def _differences(
+    candidate: Software, baseline: Software, began: tuple[Software, Software] | None
+) -> tuple[SoftwareDifference, ...]:
+    """What keeps two runs from being compared. `began`: what both sides had in their first common block, where the two
+    are of different environments."""
+    of_machine = _differing_values(candidate.of_machine, baseline.of_machine)
+    if began is None:
+        return of_machine + _differing_values(candidate.of_environment, baseline.of_environment)
+    changed = (
+        _differing_values(now.of_environment, before.of_environment)
+        for now, before in zip((candidate, baseline), began, strict=True)
+    )
+    return of_machine + tuple(itertools.chain(*changed))
+
+
+def _differing_values(new: Mapping[str, str], old: Mapping[str, str]) -> tuple[SoftwareDifference, ...]:
+    """Of what both state."""
     return tuple(
-        SoftwareDifference(name, old[name], new[name])
-        for new, old in both
-        for name in new
-        if name in old and new[name] != old[name]
+        SoftwareDifference(name, old[name], new[name]) for name in new if name in old and new[name] != old[name]
     )

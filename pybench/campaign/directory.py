@@ -29,6 +29,7 @@ from pybench.campaign.layout import (
     COMPLETE,
     ENERGY,
     ENVIRONMENT,
+    ENVIRONMENTS,
     GUARDED,
     MAKING,
     OUTCOMES,
@@ -76,6 +77,8 @@ def restore_hint(path: Path) -> str:
     """What to do about a stored file that is damaged: a plan's is not remade by running, a run's is."""
     if path.name == STOPPED:
         return f"remove it and run {path.parent} again: what was decided follows from the runs"
+    if path.name == ENVIRONMENTS:
+        return "restore it; without it pybench cannot tell whether the environments are still the same"
     if path.name == PLAN_RESOLVED:
         return f"restore it; or run {path.with_name(PLAN)} again with another --out: nothing here was changed"
     return f"restore it, or remove its folder {path.parent} and run again"
@@ -254,6 +257,11 @@ class CampaignDirectory:
     @property
     def plan_resolved(self) -> Path:
         return self.path / PLAN_RESOLVED
+
+    @property
+    def environments(self) -> Path:
+        """What the environments of the plan have installed; there where the plan has some, and its runs have begun."""
+        return self.path / ENVIRONMENTS
 
     @property
     def stopped(self) -> Path:

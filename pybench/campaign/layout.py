@@ -15,6 +15,7 @@ RESULTS = Path("results")  # where campaigns lie, by their names, unless one say
 PLAN = "plan.yaml"
 PLAN_RESOLVED = "plan.resolved.json"
 STOPPED = "stopped.json"
+ENVIRONMENTS = "environments.json"
 ARTEFACTS = "artefacts"
 RUNS = "runs"
 REPORT = "report"

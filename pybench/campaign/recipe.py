@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.case import Case
@@ -76,7 +76,14 @@ class Recipe:
         """A line for people."""
         values = dict(self.parameters)
         shown = [(name, values[name]) for name in KINDS[self.kind].title if values.get(name) is not None]
-        return " ".join([self.kind, *(value if isinstance(value, str) else f"{name}={value}" for name, value in shown)])
+        words = [value if isinstance(value, str) else f"{name}={value}" for name, value in shown]
+        return " ".join([self.kind, *words, *([] if self.environment is None else [f"environment={self.environment}"])])
+
+    @property
+    def environment(self) -> str | None:
+        """Which of the plan's environments makes it; None: that of pybench itself."""
+        name: str | None = dict(self.parameters).get("environment")
+        return name
 
     def packages(self) -> Iterator[str]:
         """What its making needs, and the making of what it builds on; a name may come twice."""
@@ -91,7 +98,25 @@ class Recipe:
             yield library.package
 
 
-def recipes_of(case: Case, platform: str | None = None) -> dict[str, Recipe]:
+def recipes_of(case: Case, platform: str | None = None, environment: str | None = None) -> dict[str, Recipe]:
+    """Role -> recipe of what the worker of this case opens (`_opened_by`).
+
+    In an environment of the plan all of it is made there, from the beginning, and made again once anything in that
+    environment has changed. `environment`: the sha256 of what it has installed.
+    """
+    found = _opened_by(case, platform)
+    if case.environment is None:
+        return found
+    named = (("environment", case.environment), ("environment_sha256", environment))
+    return {role: _made_in(named, recipe) for role, recipe in found.items()}
+
+
+def _made_in(environment: tuple[tuple[str, Any], ...], recipe: Recipe) -> Recipe:
+    needs = tuple((role, _made_in(environment, needed)) for role, needed in recipe.needs)
+    return replace(recipe, parameters=(*recipe.parameters, *environment), needs=needs)
+
+
+def _opened_by(case: Case, platform: str | None) -> dict[str, Recipe]:
     """Role -> recipe of what the worker of this case opens: `model` (an ONNX file), `engine`, `program` or
     `checkpoint`. Or there is an engine for each part of the model, in its role (`heads.role_of`). Where tokens are
     compared with those of another program, that one is the `reference`.

@@ -11,10 +11,11 @@ from typing import Any
 from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case, Repetitions
-from pybench.cli.show import duration_text
+from pybench.cli.show import SHORT_ID, duration_text
 from pybench.cli.stopping import rule_text, stopping_json
 from pybench.errors import UnsupportedError
 from pybench.machine import CampaignEstimate, Machine, count_multiply_adds
@@ -34,6 +35,7 @@ class Preview:
     runs: int
     done: int
     guess: CampaignEstimate
+    environments: Mapping[str, KnownEnvironment]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +45,7 @@ class Preview:
                 for case in self.cases
             ],
             "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
+            "environments": {name: one.as_json() for name, one in self.environments.items()},
             "runs": self.runs,
             "done": self.done,
             **stopping_json(self.repetitions),
@@ -74,7 +77,8 @@ def preview(
     known_s = _known(campaign, cases)
     counted = count_multiply_adds([case for case in runs if case.id not in known_s], plan.files)
     guess = machine.estimate(runs, missing, known_s, counted)
-    return Preview(str(campaign.path), cases, unsupported, missing, plan.repetitions, blocks, len(planned), done, guess)
+    runs_and_time = plan.repetitions, blocks, len(planned), done, guess
+    return Preview(str(campaign.path), cases, unsupported, missing, *runs_and_time, machine.known_environments())
 
 
 def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
@@ -105,6 +109,9 @@ def print_preview(found: Preview) -> None:
     for case in found.cases:
         error = found.unsupported[case.id]
         print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {error.in_one_line()}]" if error else ""))
+    for name, environment in found.environments.items():
+        packages = counted(len(environment.packages), "package")
+        print(f"{environment.sha256[:SHORT_ID]}  environment {name}: Python {environment.python}, {packages}")
     for recipe in found.missing:
         print(f"to make  {recipe.title()}")
     codes = Counter(error.reason.stored_code for error in found.unsupported.values() if error)

@@ -13,6 +13,7 @@ import typer
 
 from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import launcher_for
@@ -108,9 +109,16 @@ def run(
         may_measure_sensors=not no_sensor,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
+    if container is not None and any(case.environment is not None for case in selected):
+        raise UsageError(
+            "environments are interpreters of this machine, and --container runs everything in an image",
+            hint="leave --container out, or select cases without environment: `--filter environment=null`",
+        )
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
     with source.judged():
-        machine = Machine.ask(selected, launcher_for(container, engine)).open_files(selected, pending, resolved.files)
+        machine = Machine.ask(selected, launcher_for(container, engine), resolved.environments)
+        machine = machine.open_files(selected, pending, resolved.files)
+    refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
         found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)

@@ -10,6 +10,7 @@ from typing import Any
 BOARD = "board"
 PROCESSOR = "cpu"
 NO_IMAGE = "no image"
+PYTHON = "python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,17 @@ class Software:
     board_model: str | None
     """The GPU's name, None without one."""
 
+    @property
+    def of_environment(self) -> Mapping[str, str]:
+        """What its Python environment brought: the version of Python, and of each package that it loaded."""
+        python = {PYTHON: self.facts[PYTHON]} if PYTHON in self.facts else {}
+        return {**python, **self.packages}
+
+    @property
+    def of_machine(self) -> Mapping[str, str]:
+        """All other facts."""
+        return {name: value for name, value in self.facts.items() if name != PYTHON}
+
 
 def read_software(environment: Mapping[str, Any]) -> Software:
     """The facts of an environment.json of any age."""
@@ -35,7 +47,7 @@ def read_software(environment: Mapping[str, Any]) -> Software:
         "image": environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
         "pybench": environment.get("pybench"),
         "native build": environment.get("native_build_id"),
-        "python": environment.get("python"),
+        PYTHON: environment.get("python"),
     }
     packages = _object(environment.get("packages"))
     return Software(

@@ -1,13 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """How workers are started: as processes of this machine, or in containers of one image. Nothing is printed.
 
-`launch` is what the rest of pybench sees: start a worker, wait for it, end it. `local` starts plain processes, and
-`container` starts containers. A container's command line is from `engines`, its image was looked into by `images`, and
-its GPUs are named by `gpus`.
+`launch` is what the rest of pybench sees: start a worker, wait for it, end it. `local` starts plain processes,
+`interpreter` those of another Python with its packages, and `container` starts containers. A container's command line
+is from `engines`, its image was looked into by `images`, and its GPUs are named by `gpus`.
 """
 
 from pybench.launcher.container import Container, open_container
+from pybench.launcher.interpreter import Interpreter, install_command, open_interpreter
 from pybench.launcher.launch import Exit, FileAccess, Launched, Launcher
 from pybench.launcher.local import LOCAL, LocalLauncher
 
-__all__ = ["LOCAL", "Container", "Exit", "FileAccess", "Launched", "Launcher", "LocalLauncher", "open_container"]
+__all__ = [
+    "LOCAL",
+    "Container",
+    "Exit",
+    "FileAccess",
+    "Interpreter",
+    "Launched",
+    "Launcher",
+    "LocalLauncher",
+    "install_command",
+    "open_container",
+    "open_interpreter",
+]

@@ -119,9 +119,13 @@ class Launched(ABC):
 
 def worker_words(report: int | Path, lifeline: int | Path, arguments: Sequence[str]) -> list[str]:
     """The command line after the interpreter. -P: the current folder must not shadow an installed module."""
+    return ["-P", "-m", "pybench.worker", *worker_options(report, lifeline, arguments)]
+
+
+def worker_options(report: int | Path, lifeline: int | Path, arguments: Sequence[str]) -> list[str]:
+    """What a worker itself is told."""
     spawned_ns = str(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
-    words = ["-P", "-m", "pybench.worker", "--report", str(report), "--lifeline", str(lifeline)]
-    return [*words, "--spawned-ns", spawned_ns, *arguments]
+    return ["--report", str(report), "--lifeline", str(lifeline), "--spawned-ns", spawned_ns, *arguments]
 
 
 def signal_name(number: int) -> str:

@@ -8,7 +8,7 @@ operations of a model, nothing is assumed: the time of its runs is unknown, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pybench.campaign.recipe import Recipe
@@ -49,7 +49,7 @@ class CampaignEstimate:
 def estimate(
     runs: Mapping[Case, int],
     artefacts: Sequence[Recipe],
-    facts: Facts,
+    facts_in: Callable[[str | None], Facts],
     known_s: Mapping[str, float],
     counted: Mapping[str, float],
 ) -> CampaignEstimate:
@@ -57,10 +57,13 @@ def estimate(
 
     runs: of each case
     artefacts: those that are still to be made
+    facts_in: what was told in an environment
     known_s: case id -> mean seconds of its runs so far
     counted: case id -> multiply-adds of a sample of its file, where they are counted
     """
-    run_s = {case: known_s.get(case.id) or nominal_s(case, facts, counted.get(case.id)) for case in runs}
+    run_s = {
+        case: known_s.get(case.id) or nominal_s(case, facts_in(case.environment), counted.get(case.id)) for case in runs
+    }
     seconds = sum((run_s[case] or 0.0) * count for case, count in runs.items())
     seconds += sum(BUILDING_S.get(recipe.kind, ARTEFACT_S) for recipe in artefacts)
     size = sum((RUN_BYTES + ITERATION_BYTES * case.iterations) * count for case, count in runs.items())

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
+from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.errors import RefusedValue, RefusedValuesError, UnsupportedError
 from pybench.launcher import LOCAL, Launcher
+from pybench.machine.environments import Environment, open_environments
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights, refused_value
@@ -30,14 +32,34 @@ class Machine:
     """What starts workers."""
     refused: Mapping[str, UnsupportedError] = field(default_factory=dict)
     """Case's id -> why its runtime does not take its ONNX file."""
+    environments: Mapping[str, Environment] = field(default_factory=dict)
+    """Those of the plan that the cases name."""
 
     @classmethod
-    def ask(cls, cases: Sequence[Case], launcher: Launcher = LOCAL) -> Self:
-        """Asks a worker for the facts that these cases need. Raises what `pybench.machine.facts.ask` raises, and
-        UsageError where a package that adds rows of a case has changed."""
-        facts = ask(needed_facts(cases), launcher)
-        refuse_changed(cases, facts)
-        return cls(facts, launcher)
+    def ask(
+        cls, cases: Sequence[Case], launcher: Launcher = LOCAL, pythons: Mapping[str, str] = MappingProxyType({})
+    ) -> Self:
+        """Asks a worker for the facts that these cases need, in each environment that they name.
+
+        `pythons`: name of an environment -> path of its interpreter. Raises what `pybench.machine.facts.ask` and
+        `open_environments` raise, and UsageError where a package that adds rows of a case has changed."""
+        environments = open_environments(cases, pythons)
+        machine = cls(ask(needed_facts(_in_environment(None, cases)), launcher), launcher, environments=environments)
+        for name in (None, *environments):
+            refuse_changed(_in_environment(name, cases), machine.facts_in(name))
+        return machine
+
+    def facts_in(self, environment: str | None) -> Facts:
+        """What was told in an environment; None: in that of pybench itself."""
+        return self.facts if environment is None else self.environments[environment].facts
+
+    def launcher_in(self, environment: str | None) -> Launcher:
+        """What starts workers in an environment; None: in that of pybench itself."""
+        return self.launcher if environment is None else self.environments[environment].launcher
+
+    def known_environments(self) -> dict[str, KnownEnvironment]:
+        """What the environments have installed, by their names."""
+        return {name: one.known for name, one in self.environments.items()}
 
     def asked_too(self, cases: Sequence[Case]) -> Self:
         """This machine with the facts that these cases need, too. A worker is asked only for those that are not known:
@@ -57,28 +79,34 @@ class Machine:
         and for weights that do not fit. It is also raised where every case that could run is refused."""
         runnable = [case for case in cases if self.unsupported(case) is None]
         asked = [case for case in runnable if case.id in pending]
-        wrong = ask_libraries(asked, files, self.launcher)
-        unknown = {one.value for one in wrong}
-        wrong += ask_weights([case for case in asked if case.model not in unknown], files, self.launcher)
-        refused, broken = ask_before_runs(asked, files, self.launcher)
-        wrong += broken
+        wrong: list[RefusedValue] = []
+        refused: dict[str, UnsupportedError] = {}
+        for name in dict.fromkeys(case.environment for case in asked):
+            inside, launcher = _in_environment(name, asked), self.launcher_in(name)
+            wrong += ask_libraries(inside, files, launcher)
+            unknown = {one.value for one in wrong}
+            wrong += ask_weights([case for case in inside if case.model not in unknown], files, launcher)
+            refused_here, broken = ask_before_runs(inside, files, launcher)
+            refused |= refused_here
+            wrong += broken
         if wrong:
-            raise RefusedValuesError(wrong)
+            raise RefusedValuesError(list(dict.fromkeys(wrong)))
         if refused and len(refused) == len(runnable):
             raise RefusedValuesError(_first_of_each(runnable, refused, files))
         return replace(self, refused=refused)
 
     def unsupported(self, case: Case) -> UnsupportedError | None:
         """None when the case can run here, else why not and what to do."""
-        return unsupported(case, self.facts) or self.refused.get(case.id)
+        return unsupported(case, self.facts_in(case.environment)) or self.refused.get(case.id)
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:
         """Role -> recipe of what the case opens here. An engine is bound to this machine."""
-        return recipes_of(case, platform_of(case, self.facts))
+        environment = None if case.environment is None else self.environments[case.environment].known.sha256
+        return recipes_of(case, platform_of(case, self.facts_in(case.environment)), environment)
 
     def gpus(self, case: Case) -> Sequence[str]:
         """UUIDs of the GPUs that the case would use here."""
-        return gpus_of(case, self.facts)
+        return gpus_of(case, self.facts_in(case.environment))
 
     def boards(self, cases: Sequence[Case]) -> Sequence[Board]:
         """The boards that the cases would use, as far as NVML knows them."""
@@ -96,7 +124,11 @@ class Machine:
         counted: Mapping[str, float] = MappingProxyType({}),
     ) -> CampaignEstimate:
         """How long so many runs of these cases take and how much they write (see `pybench.machine.estimate`)."""
-        return estimate(runs, artefacts, self.facts, known_s, counted)
+        return estimate(runs, artefacts, self.facts_in, known_s, counted)
+
+
+def _in_environment(name: str | None, cases: Sequence[Case]) -> list[Case]:
+    return [case for case in cases if case.environment == name]
 
 
 def _first_of_each(

@@ -15,7 +15,7 @@ from pathlib import Path
 from pybench import _native
 from pybench.errors import PybenchError
 
-_SOURCES = Path(__file__).parents[2] / "native"
+_SOURCES = Path(__file__).resolve().parents[2] / "native"
 
 
 def hash_sources(folder: Path) -> str | None:

@@ -35,6 +35,8 @@ from pybench.plan.comparisons import (
     contrasts_of,
     with_matched_references,
 )
+from pybench.plan.environments import FACTOR as ENVIRONMENT
+from pybench.plan.environments import PlanEnvironments, read_environments
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
 from pybench.plan.schema import plan_schema
@@ -52,7 +54,8 @@ class Plan:
     overrides: the `--set` that changed its meaning
     cases: each once, in the plan's order
     files: value of a factor -> the user's file
-    places: (factor, value) -> where a model or file is named first
+    environments: name -> absolute path of its interpreter
+    places: (factor, value) -> where a model or file is named first, and where an environment is defined
     """
 
     path: Path
@@ -68,6 +71,7 @@ class Plan:
     protocols: tuple[str, ...]
     curves: tuple[PlannedCurve, ...]
     files: Mapping[str, UserFile]
+    environments: Mapping[str, Path]
     places: Mapping[tuple[str, str], Place]
 
 
@@ -93,15 +97,20 @@ def load_plan(
     known = factors_of(catalogue)
     root, override_problems = apply_overrides(document.root, overrides, str(path), known)
     shaped = read_shape(root, catalogue)
-    problems = [*document.problems, *override_problems, *shaped.problems]
+    environments = read_environments(root, path.parent)
+    problems = [*document.problems, *override_problems, *shaped.problems, *environments.problems]
     files = UserFiles(path.parent, known)
     made = _Cases(usual=0)
     contrasts: tuple[Contrast, ...] = ()
     if shaped.plan is not None:
         builder = CaseBuilder(root, defaults_of(shaped.plan), files, catalogue)
-        made = _cases_of(_with_repetitions(shaped.plan, repetitions), builder, shaped.damaged, sound=not problems)
+        made = _cases_of(
+            _with_repetitions(shaped.plan, repetitions), builder, shaped.damaged, environments, not problems
+        )
         problems += made.problems
     cases = made.cases
+    if not problems and not overrides:
+        problems += environments.unused((case.environment for case in cases), root)
     if shaped.plan is not None and not problems:
         contrasts, problems = _compared(shaped.plan, cases, builder, is_overridden=bool(overrides))
     if problems or shaped.plan is None:
@@ -121,13 +130,16 @@ def load_plan(
         protocols=with_house(shaped.plan.protocol),
         curves=shaped.plan.curves,
         files=_files_of(cases, files),
-        places=builder.places,
+        environments=environments.pythons,
+        places=builder.places | {(ENVIRONMENT, name): place for name, place in environments.places.items()},
     )
 
 
 def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
     """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
+    inside = {case.environment for case in cases}
+    environments = {name: {"python": str(path)} for name, path in plan.environments.items() if name in inside}
     return {
         "schema_version": SCHEMA_VERSION,
         "name": plan.name,
@@ -143,6 +155,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
         "protocol": {"analysis": list(plan.protocols)},
         **({"curves": [asdict(curve) for curve in plan.curves]} if plan.curves else {}),
         "files": {value: file.as_json() for value, file in plan.files.items() if value in named},
+        **({"environments": environments} if environments else {}),
     }
 
 
@@ -216,21 +229,24 @@ def _with_repetitions(plan: PlanShape, repetitions: int | None) -> PlanShape:
     return replace(plan, repetitions=repetitions, matrix=matrix)
 
 
-def _cases_of(plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], sound: bool) -> _Cases:
-    """The cases of every entry. `sound`: nothing was wrong with the plan so far."""
+def _cases_of(
+    plan: PlanShape, builder: CaseBuilder, damaged: frozenset[int], environments: PlanEnvironments, is_sound: bool
+) -> _Cases:
+    """The cases of every entry. `is_sound`: nothing was wrong with the plan so far."""
     stated = plan.repetitions
     made = _Cases(stated.at_most, stated) if isinstance(stated, StoppingRule) else _Cases(stated)
     room = MOST_CELLS
     for index, entry in enumerate(plan.matrix):
         entry_cells = cells_of(entry, index, builder.defaults, builder.root, builder.catalogue, room)
         room -= len(entry_cells.cells)
+        made.problems += environments.undefined([builder.defaults, *entry_cells.cells], builder.root)
         if index not in damaged:
             made.problems += entry_cells.problems
         cases = builder.build(entry_cells.cells, index, damaged=index in damaged)
         made.add(cases, index, entry.repetitions, builder.root)
         made.bound(cases, index, entry.slo_ms, builder.root)
     made.problems += builder.problems
-    if sound and not made.problems:
+    if is_sound and not made.problems:
         made.problems += builder.unused_defaults()
     return made
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 from pybench.case.repetitions import UNTIL
 from pybench.catalogue.protocols import PROTOCOLS
 
+ENVIRONMENTS = "environments"
+ENVIRONMENT_KEYS = {"python": "the path of an interpreter, such as that of a virtual environment"}
 PLAN_KEYS = {
     "schema_version": "the version of this format, 1",
     "name": "the campaign's folder and title",
     "description": "what the campaign is for",
     "seed": "of the order of runs, synthetic input and resampling",
     "repetitions": "runs of every case, one a block: a number, or when to stop",
+    ENVIRONMENTS: "interpreters with packages of their own, by the names that `environment` has",
     "defaults": "factors of every entry that they apply to",
     "matrix": "what is measured: products of factors",
     "criteria": "comparisons with a baseline, and bounds on them",
@@ -52,4 +55,4 @@ CURVE_KEYS = {
     "over": "the numeric factor of the horizontal axis",
     "metric": "a metric, or a criterion without `_min` or `_max` for the ratio to a baseline",
 }
-MEANINGS = STOPPING_KEYS | ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS
+MEANINGS = ENVIRONMENT_KEYS | STOPPING_KEYS | ENTRY_KEYS | CRITERIA_KEYS | REFERENCE_KEYS | CURVE_KEYS | PLAN_KEYS

@@ -66,7 +66,7 @@ def perform(
         attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, known, None))
         return known, 0.0
     end = run_worker(
-        call.machine.launcher,
+        call.machine.launcher_in(planned.case.environment),
         [str(attempt.path.absolute()), "--campaign", str(call.campaign.path.absolute())],
         attempt.path,
         _access(planned.case, attempt, call),

@@ -15,6 +15,7 @@ from pybench.campaign import layout
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.claims import Claimant, claim, is_alive, read_claimant, this_process, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.environments import keep_environments
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case, catalogue_of
@@ -34,6 +35,7 @@ def run_campaign(
     campaign: CampaignDirectory, plan: ResolvedPlan, options: Options, machine: Machine, listener: Listener
 ) -> Tally:
     """Does everything that is missing and selected; returns how the selected part then stands."""
+    keep_environments(campaign, machine.known_environments())
     claimant = this_process()
     planned = [
         run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if is_selected(run, options)
@@ -71,6 +73,7 @@ def make_artefacts(
     Returns digest -> outcome, and the signal that interrupted it. Several callers with filters of their own share the
     work.
     """
+    keep_environments(campaign, machine.known_environments())
     selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
     runnable = [case for case in selected if machine.unsupported(case) is None]
     claimant = this_process()
@@ -119,7 +122,7 @@ def _made(call: RunnerCall, cases: Sequence[Case]) -> dict[str, Outcome]:
         call.plan.files,
         call.listener.preparing,
         call.listener.note,
-        call.machine.launcher,
+        call.machine.launcher_in,
         catalogue_of(call.plan.cases).added(),
     )
     return prepare(in_making_order(named), maker)

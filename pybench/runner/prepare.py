@@ -40,6 +40,7 @@ class Maker:
     files: value of a `file` factor -> absolute path of the user's file
     announce: is called before an artefact is made
     note: is told at once which artefact was not made, and why
+    launcher_in: what starts workers in an environment of the plan
     rows: those of the campaign that are not pybench's own
     """
 
@@ -51,7 +52,7 @@ class Maker:
     files: Mapping[str, str]
     announce: Callable[[Recipe], None]
     note: Callable[[str], None]
-    launcher: Launcher = LOCAL
+    launcher_in: Callable[[str | None], Launcher] = lambda _: LOCAL
     rows: tuple[Row, ...] = ()
 
 
@@ -107,7 +108,7 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     storage.write_json(attempt.file(layout.RECIPE), _request(recipe, inputs, maker))
     files = tuple(Path(maker.files[value]) for _, value in recipe.files)
     end = run_worker(
-        maker.launcher,
+        maker.launcher_in(recipe.environment),
         [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
         attempt.path,
         FileAccess(writes=(attempt.path.absolute(),), reads=(maker.campaign.path.absolute(), *files)),

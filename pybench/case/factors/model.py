@@ -115,3 +115,12 @@ class ModelFactors:
         fixed_by="computes_in",
         answers=True,
     )
+    environment: str | None = factor(
+        "text",
+        None,
+        "which of the plan's `environments` makes and runs the case: an interpreter with packages of its own, such as "
+        "other versions of a runtime",
+        absent="the environment of pybench itself",
+        hint="a name of `environments`",
+        answers=True,
+    )

@@ -205,6 +205,9 @@ def _collect(
         if isinstance(stored.get("files"), Mapping):
             paths = [one.get("path") if isinstance(one, Mapping) else one for one in stored["files"].values()]
             files.update(dict.fromkeys(path for path in paths if isinstance(path, str)))
+        if last == layout.PLAN_RESOLVED and isinstance(stored.get("environments"), Mapping):
+            pythons = [one.get("python") for one in stored["environments"].values() if isinstance(one, Mapping)]
+            files.update(dict.fromkeys(path for path in pythons if isinstance(path, str)))
         for part in _IDENTITY.get(last, ()):
             identity.update(dict.fromkeys(_texts(stored.get(part))))
     hosts.update(dict.fromkeys(_claimants(folder)))

@@ -12,7 +12,7 @@ from pybench.report.sections.elements import Element, Heading, Material, Paragra
 from pybench.report.sections.findings.contrast_tables import effect_tables
 from pybench.report.sections.results.artefacts import artefacts_table
 from pybench.report.sections.results.cases import metrics_table, workload_tables
-from pybench.report.sections.results.environment import environment_table
+from pybench.report.sections.results.environment import environment_table, environments_tables
 from pybench.report.sections.results.headlines import draw_headlines
 from pybench.report.sections.results.method import paragraphs
 
@@ -68,7 +68,12 @@ def build(material: Material) -> list[Element]:
         *([Pictures(lambda: draw_headlines(analysis))] if analysis.contrasts else []),
         Tables(lambda: [*workload_tables(analysis, run_link, dataset), *effect_tables(analysis)], is_printed=True),
         Tables(
-            lambda: [metrics_table(analysis), artefacts_table(dataset), environment_table(dataset)],
+            lambda: [
+                metrics_table(analysis),
+                artefacts_table(dataset),
+                *environments_tables(dataset),
+                environment_table(dataset),
+            ],
             rows_on_page=_ROWS_ON_PAGE,
         ),
         Heading("Runs", "runs"),

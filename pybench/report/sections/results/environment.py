@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of everything that is known about where the runs ran."""
+"""The tables of where the runs ran: everything that is known of it, and in what the plan's environments differ."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from pybench.dataset import Dataset
 from pybench.report.tables import Column, Table, text_cell
 
+OWN = "pybench's own"
 _VALUES_SHOWN = 4  # of a fact that differs between runs
 
 
@@ -25,6 +26,28 @@ def environment_table(dataset: Dataset) -> Table:
     return Table(
         "environment", "Environment", (Column("Fact", ("fact",)), Column("Value", ("value",))), tuple(rows), notes
     )
+
+
+def environments_tables(dataset: Dataset) -> list[Table]:
+    """Where the plan has several environments: a row for each package, and for Python, of which their `ok` runs loaded
+    different versions."""
+    loaded: dict[str | None, dict[str, dict[str, None]]] = {}
+    for case in dataset.plan.cases:
+        found = loaded.setdefault(case.environment, {})
+        for run in dataset.software.get(case.id, {}).values():
+            for name, version in run.of_environment.items():
+                found.setdefault(name, {})[version] = None
+    if len(loaded) == 1:
+        return []
+    names = sorted({name for found in loaded.values() for name in found})
+    rows = [
+        (text_cell(name), *(text_cell(", ".join(found.get(name, ()))) for found in loaded.values()))
+        for name in names
+        if len({tuple(found.get(name, ())) for found in loaded.values()}) > 1
+    ]
+    columns = (Column("Loaded", ("package",)), *(Column(name or OWN, (name or OWN,)) for name in loaded))
+    notes = () if rows else ("The runs of all environments loaded the same versions.",)
+    return [Table("environments", "In what the environments differ", columns, tuple(rows), notes)]
 
 
 def _counted(counts: Counter[str], runs: int) -> str:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""environments.json: what each environment of a plan was when the campaign began with it.
+
+A campaign does not continue in an environment whose Python or packages have changed: its runs would be other runs of
+the same cases. Paths are no part of it, so the same packages elsewhere are the same environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybench.campaign import storage
+from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
+from pybench.campaign.layout import SCHEMA_VERSION
+from pybench.errors import CorruptError, UsageError
+
+_NAMED = 4  # differences that an error lists
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEnvironment:
+    """What an environment has installed, loaded or not.
+
+    python: the version of its interpreter
+    packages: distribution -> version
+    """
+
+    python: str
+    packages: Mapping[str, str]
+
+    @property
+    def sha256(self) -> str:
+        """64 hexadecimal digits: the sha256 of the canonical JSON of both."""
+        content = {"python": self.python, "packages": dict(self.packages)}
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"python": self.python, "sha256": self.sha256, "packages": dict(self.packages)}
+
+
+def read_environments(campaign: CampaignDirectory) -> dict[str, KnownEnvironment]:
+    """By their names; empty where there is no such file. Raises CorruptError where it is malformed."""
+    if not campaign.environments.is_file():
+        return {}
+    stored = read_checked(campaign.environments, ("environments",))["environments"]
+    try:
+        found = {name: KnownEnvironment(one["python"], one["packages"]) for name, one in stored.items()}
+        broken = [name for name, one in found.items() if one.sha256 != stored[name]["sha256"]]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise CorruptError(f"{campaign.environments}: {error}", hint=restore_hint(campaign.environments)) from error
+    if broken:
+        what = f"{campaign.environments}: the digest of {broken[0]} does not fit its packages"
+        raise CorruptError(what, hint=restore_hint(campaign.environments))
+    return found
+
+
+def refuse_changed_environments(campaign: CampaignDirectory, found: Mapping[str, KnownEnvironment]) -> None:
+    """Raises UsageError where an environment is no longer what the campaign began with."""
+    known = read_environments(campaign)
+    for name, now in found.items():
+        before = known.get(name, now)
+        if before.sha256 != now.sha256:
+            changes = list(_changes(before, now))
+            more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+            raise UsageError(
+                f"the environment {name} has changed since {campaign.path} began: {', '.join(changes[:_NAMED])}{more}",
+                hint="install what it had, or give the changed environment another name in the plan",
+            )
+
+
+def keep_environments(campaign: CampaignDirectory, found: Mapping[str, KnownEnvironment]) -> None:
+    """Stores the environments that a campaign begins with; the directory has to be there. Raises as
+    `refuse_changed_environments`."""
+    if not found:
+        return
+    refuse_changed_environments(campaign, found)
+    all_of_them = dict(sorted({**read_environments(campaign), **found}.items()))
+    content = {name: environment.as_json() for name, environment in all_of_them.items()}
+    storage.write_json(campaign.environments, {"schema_version": SCHEMA_VERSION, "environments": content})
+
+
+def _changes(before: KnownEnvironment, now: KnownEnvironment) -> Iterator[str]:
+    if before.python != now.python:
+        yield f"Python {before.python} is {now.python} now"
+    for name in sorted({*before.packages, *now.packages}):
+        old, new = before.packages.get(name), now.packages.get(name)
+        if old is None:
+            yield f"{name} {new} was added"
+        elif new is None:
+            yield f"{name} {old} was removed"
+        elif old != new:
+            yield f"{name} {old} is {new} now"

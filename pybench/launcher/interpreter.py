@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers of another interpreter: that of a virtual environment, with packages of its own and this pybench's code.
+
+Of pybench's own folder only `pybench` is put in front of that interpreter's packages, through a folder that has nothing
+but a link to it. PYTHONPATH and PYTHONHOME are not handed on, because they would put the same packages in front of
+every environment. `pybench._native` is compiled for one version of Python, so the interpreter has to be of that one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.errors import InputError
+from pybench.launcher import interpreter_facts
+from pybench.launcher.launch import FileAccess, Launched, Output, worker_options
+from pybench.launcher.local import start_process
+
+# What every worker imports or may need for a user's files, by module: `dependencies` of pyproject.toml has them too.
+WORKER_PACKAGES = {"numpy": "numpy", "pynvml": "nvidia-ml-py", "PIL": "pillow", "zstandard": "zstandard"}
+_PACKAGE = Path(__file__).parents[1]
+_OWN_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+_NOT_HANDED_ON = ("PYTHONPATH", "PYTHONHOME")
+_ANSWER_S = 120.0  # thousands of packages on a network file system
+_BEGIN = (
+    "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Starts workers by one interpreter.
+
+    python: absolute path
+    version: of its Python
+    packages: distribution -> version, of all that it finds
+    """
+
+    python: Path
+    version: str
+    packages: Mapping[str, str]
+    _code: tempfile.TemporaryDirectory[str]
+
+    def start(
+        self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
+    ) -> Launched:
+        return start_process(
+            lambda report, lifeline: [
+                *(str(self.python), "-P", "-c", _BEGIN, self._code.name),
+                *worker_options(report, lifeline, arguments),
+            ],
+            stdout,
+            stderr,
+            own_session=own_session,
+            variables=_variables(),
+        )
+
+
+def open_interpreter(python: Path) -> Interpreter:
+    """Asks an interpreter what it is, and makes it ready to start workers.
+
+    Raises InputError where it cannot: it does not start, its Python is another, or it lacks what every worker needs.
+    """
+    facts = _ask(python)
+    if facts["suffix"] != _OWN_SUFFIX:
+        minor = ".".join(platform.python_version_tuple()[:2])
+        raise InputError(
+            f"{python} is {facts['implementation']} {facts['version']} ({facts['suffix']}), and pybench's compiled "
+            f"module is for {platform.python_implementation()} {minor} ({_OWN_SUFFIX})",
+            hint=f"make the environment with that Python, as in `uv venv --python {minor} FOLDER`",
+        )
+    if facts["missing"]:
+        lacking = [WORKER_PACKAGES[module] for module in facts["missing"]]
+        raise InputError(
+            f"{python} lacks {', '.join(lacking)}, which every run needs", hint=install_command(python, lacking)
+        )
+    code = tempfile.TemporaryDirectory(prefix="pybench-code-")
+    Path(code.name, _PACKAGE.name).symlink_to(_PACKAGE)
+    packages = {name: version for name, version in facts["packages"].items() if name != "pybench-campaign"}
+    return Interpreter(python, facts["version"], packages, code)
+
+
+def install_command(python: Path, distributions: Sequence[str]) -> str:
+    """What installs packages into an environment, to be typed."""
+    return f"`uv pip install --python {python} {' '.join(distributions)}`"
+
+
+def _ask(python: Path) -> dict[str, object]:
+    command = [str(python), interpreter_facts.__file__, *WORKER_PACKAGES]
+    hint = "give the path of a Python, such as bin/python of a virtual environment"
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, env=_variables(), check=False
+        )
+        found = json.loads(done.stdout)
+    except OSError as error:
+        raise InputError(f"{python} cannot be started: {error.strerror}", hint=hint) from error
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"{python} does not answer within {_ANSWER_S:.0f} s", hint=hint) from error
+    except ValueError as error:
+        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
+        raise InputError(f"{python} cannot say what it is: {said[0]}", hint=hint) from error
+    if not isinstance(found, dict) or not {"version", "suffix", "packages", "missing"} <= found.keys():
+        raise InputError(f"{python} is no Python 3", hint=hint)
+    return found
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _NOT_HANDED_ON}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environments of a plan as this machine has them: each interpreter started, and asked for what its cases need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pybench.campaign.environments import KnownEnvironment
+from pybench.campaign.recipe import packages_of
+from pybench.case import Case
+from pybench.catalogue.packages import PACKAGES, fact_of
+from pybench.errors import InputError, RefusedValue, RefusedValuesError
+from pybench.launcher import Launcher, install_command, open_interpreter
+from pybench.machine.facts import Facts, ask, needed_facts
+
+FACTOR = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One environment on this machine.
+
+    launcher: starts workers in it
+    facts: what a worker in it told about the machine and the packages that the cases need
+    """
+
+    launcher: Launcher
+    facts: Facts
+    known: KnownEnvironment
+
+
+def open_environments(cases: Sequence[Case], pythons: Mapping[str, str]) -> dict[str, Environment]:
+    """The environments of these cases, by their names. `pythons`: name -> path of the interpreter.
+
+    Raises RefusedValuesError with every environment that cannot run its cases, before any of them runs.
+    """
+    found, refused = {}, []
+    for name in dict.fromkeys(case.environment for case in cases if case.environment is not None):
+        try:
+            found[name] = _opened(Path(pythons[name]), [case for case in cases if case.environment == name])
+        except InputError as error:
+            refused.append(RefusedValue(FACTOR, name, f"{name}: {error.message}", error.hint))
+    if refused:
+        raise RefusedValuesError(refused)
+    return found
+
+
+def _opened(python: Path, cases: Sequence[Case]) -> Environment:
+    interpreter = open_interpreter(python)
+    facts = ask(needed_facts(cases), interpreter)
+    _refuse_lacking(python, cases, facts)
+    return Environment(interpreter, facts, KnownEnvironment(interpreter.version, interpreter.packages))
+
+
+def _refuse_lacking(python: Path, cases: Iterable[Case], facts: Facts) -> None:
+    """Raises InputError where something is not installed that a case names or that makes what it opens."""
+    needed = dict.fromkeys(need for case in cases for need in packages_of(case))
+    lacking = [need for need in needed if not facts[fact_of(need)]["available"]]
+    if not lacking:
+        return
+    rows = [PACKAGES[need] for need in lacking if need in PACKAGES]
+    installed = [row.distributions[0] for row in rows if row.distributions]
+    hints = [install_command(python, installed)] if installed else []
+    hints += [row.install for row in rows if not row.distributions]
+    why = "; ".join(f"{need} cannot be used ({facts[fact_of(need)]['why']})" for need in lacking)
+    raise InputError(f"in {python} {why}", hint="; ".join(hints) or f"install {', '.join(lacking)} into it")
