@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sysconfig
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.errors import InputError
 from pybench.launcher import interpreter_facts
@@ -35,26 +38,27 @@ _BEGIN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Interpreter:
     """Starts workers by one interpreter.
 
     python: absolute path
     version: of its Python
     packages: distribution -> version, of all that it finds
+    code: the folder that has nothing but a link to pybench; it goes with this object
     """
 
     python: Path
     version: str
     packages: Mapping[str, str]
-    _code: tempfile.TemporaryDirectory[str]
+    code: Path
 
     def start(
         self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         return start_process(
             lambda report, lifeline: [
-                *(str(self.python), "-P", "-c", _BEGIN, self._code.name),
+                *(str(self.python), "-P", "-c", _BEGIN, str(self.code)),
                 *worker_options(report, lifeline, arguments),
             ],
             stdout,
@@ -82,10 +86,12 @@ def open_interpreter(python: Path) -> Interpreter:
         raise InputError(
             f"{python} lacks {', '.join(lacking)}, which every run needs", hint=install_command(python, lacking)
         )
-    code = tempfile.TemporaryDirectory(prefix="pybench-code-")
-    Path(code.name, _PACKAGE.name).symlink_to(_PACKAGE)
+    code = Path(tempfile.mkdtemp(prefix="pybench-code-"))
+    (code / _PACKAGE.name).symlink_to(_PACKAGE)
     packages = {name: version for name, version in facts["packages"].items() if name != "pybench-campaign"}
-    return Interpreter(python, facts["version"], packages, code)
+    interpreter = Interpreter(python, facts["version"], packages, code)
+    weakref.finalize(interpreter, shutil.rmtree, code, ignore_errors=True)
+    return interpreter
 
 
 def install_command(python: Path, distributions: Sequence[str]) -> str:
@@ -93,7 +99,7 @@ def install_command(python: Path, distributions: Sequence[str]) -> str:
     return f"`uv pip install --python {python} {' '.join(distributions)}`"
 
 
-def _ask(python: Path) -> dict[str, object]:
+def _ask(python: Path) -> dict[str, Any]:
     command = [str(python), interpreter_facts.__file__, *WORKER_PACKAGES]
     hint = "give the path of a Python, such as bin/python of a virtual environment"
     try:

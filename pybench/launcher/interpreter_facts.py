@@ -18,7 +18,7 @@ import sysconfig
 
 def main(modules: list[str]) -> None:
     sys.path.pop(0)  # the folder of this script
-    packages = {}
+    packages: dict[str, str] = {}
     for found in importlib.metadata.distributions():
         name = found.metadata["Name"]
         if name:  # a damaged one has none

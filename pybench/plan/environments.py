@@ -7,6 +7,7 @@ question: it has to be started for that.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,7 +123,10 @@ def _path_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
 
 
 def _absolute(given: str, folder: Path) -> Path:
-    return Path(os.path.abspath(folder / Path(given).expanduser()))
+    path = Path(given)
+    with contextlib.suppress(RuntimeError):  # `~name` of a user that there is not
+        path = path.expanduser()
+    return (folder / path).absolute()
 
 
 def _example(name: object) -> str:

@@ -185,3 +185,57 @@ def test_compare_of_another_board_of_the_same_model_is_done_and_said(tmp_path: P
     comparison = compare(load(before), load(after))
     assert [one.text() for one in comparison.software] == ["board GPU-1 against GPU-2"]
     assert comparison.changes[0].change is Change.SAME
+
+
+ACROSS = [BASELINE.with_factors(environment=name) for name in ("old", "new")]
+UPGRADED = {"python": "3.11.9", "packages": {**PACKAGES, "onnxruntime": "1.32.0"}}
+
+
+def across(folder: Path, sides: list[tuple[dict[str, Any], dict[str, Any]]]) -> Analysis:
+    """One block for each pair of what the old and the new environment changed."""
+    declared = {"baseline": {"environment": "old"}}
+    builder = CampaignBuilder(folder, ACROSS, repetitions=len(sides), declared=declared)
+    for block, given in enumerate(sides, start=1):
+        for case, changes in zip(ACROSS, given, strict=True):
+            builder.run(case, block, {"latency_mean_ms": 2.0}, environment=environment(**changes))
+    return analyse(load(builder.path))
+
+
+def test_what_an_environment_brings_is_listed_and_excludes_nothing(tmp_path: Path) -> None:
+    analysis = across(tmp_path / "c", [({}, UPGRADED)] * 3)
+    one = found(analysis)
+    assert one.status is Comparability.COMPARABLE
+    assert [each.text() for each in one.brought] == [
+        "python 3.11.2 against 3.11.9",
+        "onnxruntime 1.31.1 against 1.32.0",
+    ]
+    assert one.as_json()["brought_by_environment"][1] == {
+        "name": "onnxruntime",
+        "baseline": "1.31.1",
+        "case": "1.32.0",
+    }
+    effect = analysis.contrasts[0].pairs[0].effects["latency_mean_ms"].effect
+    assert effect is not None
+    assert effect.pairing.blocks == (1, 2, 3)
+
+
+def test_the_same_versions_in_two_environments_bring_nothing(tmp_path: Path) -> None:
+    one = found(across(tmp_path / "c", [({}, {})] * 2))
+    assert (one.status, one.brought) == (Comparability.COMPARABLE, ())
+    assert "brought_by_environment" not in one.as_json()
+
+
+def test_an_environment_that_changed_meanwhile_loses_the_blocks_after(tmp_path: Path) -> None:
+    later = {"packages": {**PACKAGES, "numpy": "2.5.0"}}
+    one = found(across(tmp_path / "c", [({}, UPGRADED), ({}, UPGRADED), (later, UPGRADED), ({}, later)]))
+    assert one.status is Comparability.IN_PART
+    assert {block: [each.text() for each in differences] for block, differences in one.excluded.items()} == {
+        3: ["numpy 2.4.6 against 2.5.0"],
+        4: ["python 3.11.9 against 3.11.2", "numpy 2.4.6 against 2.5.0", "onnxruntime 1.32.0 against 1.31.1"],
+    }
+
+
+def test_environments_on_two_boards_are_not_comparable(tmp_path: Path) -> None:
+    one = found(across(tmp_path / "c", [({}, {**UPGRADED, "gpu": {"uuid": "GPU-2"}})] * 2))
+    assert one.status is Comparability.NOT_COMPARABLE
+    assert [each.text() for each in one.differences] == ["board GPU-1 against GPU-2"]

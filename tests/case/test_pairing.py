@@ -27,6 +27,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "training_seed": ({}, 1),
     "runtime": ({}, "torch"),
     "precision": ({}, "int8+fp16"),
+    "environment": ({}, "torch-2.11"),
     "keep_fp32": ({}, "/head/"),
     "quantiser": ({}, "qat"),
     "calibration": ({}, "entropy"),

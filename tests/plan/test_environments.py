@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`environments` of a plan: what it defines, what cases name, and every fault at its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pybench.campaign.resolved_plan import parse_resolved_plan
+from pybench.case import Case
+from pybench.plan import Plan, resolve
+
+Load = Callable[..., Plan]
+Problems = Callable[..., list[str]]
+HEAD = "schema_version: 1\nname: test\n"
+MATRIX = "matrix: [{workload: noop, environment: [old, new]}]\n"
+HERE = sys.executable
+
+
+def defining(text: str, rest: str = MATRIX) -> str:
+    return f"{HEAD}environments:\n{text}{rest}"
+
+
+def test_a_path_stays_out_of_the_case_and_is_kept_with_the_campaign(load: Load) -> None:
+    plan = load(defining(f"  old: {{python: {HERE}}}\n  new: {{python: {HERE}}}\n"), whole=True)
+    assert [case.environment for case in plan.cases] == ["old", "new"]
+    assert plan.cases[0] == Case(workload="noop", environment="old")
+    assert plan.cases[0].chosen() == {"workload": "noop", "environment": "old"}
+    assert parse_resolved_plan(resolve(plan, plan.cases)).environments == {"old": HERE, "new": HERE}
+    assert "new" not in resolve(plan, plan.cases[:1])["environments"]  # type: ignore[operator]
+
+
+def test_a_plan_without_environments_means_what_it_meant(load: Load) -> None:
+    plan = load("  - {workload: noop, environment: null}\n")
+    assert plan.cases[0].id == Case(workload="noop").id
+    assert "environments" not in resolve(plan, plan.cases)
+
+
+def test_paths_are_relative_to_the_plan_or_to_the_home(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("home", "near"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "python").symlink_to(HERE)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    plan = load(defining("  old: {python: ~/python}\n  new: {python: near/python}\n"), whole=True)
+    assert dict(plan.environments) == {"old": tmp_path / "home/python", "new": tmp_path / "near/python"}
+
+
+@pytest.mark.parametrize(
+    ("defined", "problem"),
+    [
+        ("  old: {python: no/python}\n", "4:17: environment old: no such interpreter: no/python (paths are relative"),
+        ("  old: {python: ~nobody-here/python}\n", "4:17: environment old: no such interpreter: ~nobody-here/python"),
+        ("  old: {python: .}\n", "4:17: environment old: . is a folder (give the interpreter in it)"),
+        ("  old: {python: plan.yaml}\n", "4:17: environment old: plan.yaml cannot be executed (give the path"),
+        ("  old: {python: 3.11}\n", "4:17: `python` takes the path of an interpreter; not 3.11 (as in"),
+        ("  old: {pyton: x}\n", "4:9: unknown key `pyton` (did you mean `python`?)"),
+        ("  old: {}\n", "4:8: `python` is missing (the path of an interpreter"),
+        ("  old: /usr/bin/python\n", "4:8: environment old takes a mapping; not '/usr/bin/python' (as in {python:"),
+        ("  an old one: {python: x}\n", "4:3: an environment cannot be called 'an old one' (a name has at most 64"),
+    ],
+)
+def test_what_is_wrong_with_a_definition_is_said_at_its_place(problems: Problems, defined: str, problem: str) -> None:
+    found = problems(defining(defined), whole=True)
+    assert any(one.startswith(problem) for one in found), found
+
+
+def test_a_virtual_environment_is_named_by_its_interpreter(problems: Problems, tmp_path: Path) -> None:
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    (tmp_path / "venv/bin/python").symlink_to(HERE)
+    assert "4:17: environment old: venv/ is a folder (write venv/bin/python)" in problems(
+        defining("  old: {python: venv/}\n"), whole=True
+    )
+
+
+def test_a_list_is_no_definition(problems: Problems) -> None:
+    found = problems(f"{HEAD}environments: [old]\nmatrix: [{{workload: noop}}]\n", whole=True)
+    assert found[0].startswith("3:15: `environments` takes a mapping of names; not ")
+
+
+def test_a_name_that_the_plan_does_not_define_is_said_once_for_each_place(problems: Problems) -> None:
+    text = "matrix: [{workload: noop, environment: [old, nwe], threads: [1, 2]}]\n"
+    defined = f"  old: {{python: {HERE}}}\n  new: {{python: {HERE}}}\n"
+    said = "6:46: `environment`: the plan defines no environment nwe (did you mean `new`?)"
+    assert [one for one in problems(defining(defined, text), whole=True) if "nwe" in one] == [said]
+    in_defaults = "defaults: {environment: odd}\nmatrix: [{workload: noop}]\n"
+    found = problems(HEAD + in_defaults, whole=True)
+    assert found == [
+        "3:25: `environment`: the plan defines no environment odd "
+        "(as in `environments: {odd: {python: /opt/envs/odd/bin/python}}`)"
+    ]
+
+
+def test_an_environment_that_no_case_has_is_a_mistake_unless_an_override_took_it(
+    problems: Problems, load: Load
+) -> None:
+    text = defining(f"  old: {{python: {HERE}}}\n  new: {{python: {HERE}}}\n", "matrix: [{workload: noop}]\n")
+    hint = "(write it as a value of `environment` in `matrix`, or remove it)"
+    assert problems(text, whole=True) == [
+        f"4:3: no case has the environment old {hint}",
+        f"5:3: no case has the environment new {hint}",
+    ]
+    assert load(text, ["seed=3"], whole=True).cases
