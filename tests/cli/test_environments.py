@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments of a plan by command line: validated, shown, run, reported, published, and refused with a place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pybench.cli import main
+from pybench.errors import EXIT_OK, EXIT_USAGE
+from tests.support.virtual_environments import MARKER, install_marker, make_environment, packages_of
+
+Captured = pytest.CaptureFixture[str]
+
+PLAN = """\
+schema_version: 1
+name: upgrade
+repetitions: 2
+environments:
+  old: {python: venvs/old/bin/python}
+  new: {python: venvs/new/bin/python}
+matrix:
+  - {workload: noop, environment: [old, new], iterations: 3}
+criteria:
+  name: the upgrade
+  baseline: {environment: old}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    for name, version in (("old", "1.0"), ("new", "2.0")):
+        make_environment(tmp_path / "venvs" / name, version)
+    path = tmp_path / "upgrade.yaml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Captured) -> None:
+    assert main(["validate", str(plan)]) == EXIT_OK
+    assert f"  environment new: {tmp_path}/venvs/new/bin/python\n" in capsys.readouterr().out
+    campaign = tmp_path / "campaign"
+    assert main(["run", str(plan), "--out", str(campaign), "--dry-run"]) == EXIT_OK
+    assert "environment old: Python 3." in capsys.readouterr().out
+    assert not campaign.exists()
+    assert main(["run", str(plan), "--out", str(campaign)]) == EXIT_OK
+    assert main(["report", str(campaign)]) == EXIT_OK
+    assert table(campaign, "environments") == [{"package": MARKER, "old": "1.0", "new": "2.0"}]
+    (software,) = table(campaign, "software")
+    assert software["brought_by_environment"] == f"{MARKER} 1.0 against 2.0"
+    archive = tmp_path / "published.zip"
+    assert main(["publish", str(campaign), "--archive", str(archive), "--license", "CC-BY-4.0"]) == EXIT_OK
+    with zipfile.ZipFile(archive) as published:
+        texts = {Path(name).name: published.read(name).decode() for name in published.namelist() if "/runs/" not in name}
+    assert str(tmp_path) not in texts["plan.resolved.json"] + texts["environments.json"]
+    assert json.loads(texts["plan.resolved.json"])["environments"]["new"] == {"python": "python"}
+    assert json.loads(texts["environments.json"])["environments"]["new"]["packages"]["acme-marker"] == "2.0"
+
+
+def table(campaign: Path, name: str) -> list[dict[str, str]]:
+    with open(campaign / "report/tables" / f"{name}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_plan_that_drops_environments_keeps_a_table_of_facts_alone(tmp_path: Path) -> None:
+    path = tmp_path / "plain.yaml"
+    path.write_text("schema_version: 1\nname: plain\nrepetitions: 1\nmatrix: [{workload: noop}]\n")
+    assert main(["run", str(path), "--out", str(tmp_path / "campaign")]) == EXIT_OK
+    assert main(["report", str(tmp_path / "campaign")]) == EXIT_OK
+    tables = {table.name for table in (tmp_path / "campaign/report/tables").iterdir()}
+    assert "environment.csv" in tables
+    assert "environments.csv" not in tables
+    assert not (tmp_path / "campaign/environments.json").exists()
+
+
+def test_an_environment_that_cannot_run_its_cases_is_an_error_of_the_plan(plan: Path, capsys: Captured) -> None:
+    (packages_of(plan.parent / "venvs/new") / "here.pth").unlink()
+    assert main(["run", str(plan), "--out", str(plan.parent / "campaign")]) == EXIT_USAGE
+    python = plan.parent / "venvs/new/bin/python"
+    assert capsys.readouterr().err == (
+        f"{plan}:6:17: `environment`: new: {python} lacks numpy, nvidia-ml-py, pillow, zstandard, which every run needs "
+        f"(`uv pip install --python {python} numpy nvidia-ml-py pillow zstandard`)\n"
+    )
+    assert not (plan.parent / "campaign").exists()
+    assert main(["run", str(plan), "--out", str(plan.parent / "campaign"), "-k", "environment=old"]) == EXIT_OK
+
+
+def test_a_dry_run_of_a_changed_environment_says_so(plan: Path, capsys: Captured) -> None:
+    campaign = str(plan.parent / "campaign")
+    assert main(["run", str(plan), "--out", campaign, "-k", "environment=new"]) == EXIT_OK
+    install_marker(packages_of(plan.parent / "venvs/new"), "2.1")
+    capsys.readouterr()
+    for arguments in (["run", str(plan), "--out", campaign, "--dry-run"], ["run", campaign]):
+        assert main(arguments) == EXIT_USAGE
+        assert "the environment new has changed since" in capsys.readouterr().err
+
+
+def test_an_image_and_environments_exclude_each_other(plan: Path, capsys: Captured) -> None:
+    assert main(["run", str(plan), "--container", "image.oci"]) == EXIT_USAGE
+    assert "environments are interpreters of this machine" in capsys.readouterr().err
+
+
+def test_doctor_says_what_another_environment_can_measure(plan: Path, capsys: Captured) -> None:
+    python = str(plan.parent / "venvs/new/bin/python")
+    assert main(["doctor", "--python", python, "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["facts"]["machine"]["available"]
+    assert main(["doctor", "--python", python, "--container", "image.oci"]) == EXIT_USAGE
+    assert main(["doctor", "--python", str(plan.parent / "none")]) == EXIT_USAGE
+    assert "none cannot be started: No such file or directory" in capsys.readouterr().err
