@@ -20,6 +20,7 @@ class Package:
         question
     loaded_as: the module that tells that a run used it; None: no module does
     distributions: those that it may come from, for its version; empty: the module tells its version itself
+    is_apart: it has an environment of its own, which pybench makes, and is installed into no other
     """
 
     name: str
@@ -29,6 +30,7 @@ class Package:
     module: str | None = None
     loaded_as: str | None = None
     distributions: tuple[str, ...] = ()
+    is_apart: bool = False
 
 
 _ONNX = "install pybench-campaign[onnx]"
@@ -146,6 +148,7 @@ _ROWS = (
         install="install uv (pip install uv), or use quantiser: pybench",
         loaded_as="modelopt",
         distributions=("nvidia-modelopt",),
+        is_apart=True,
     ),
     Package(
         name="digits",

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pybench.case import Case
 from pybench.cli.show import say
+from pybench.errors import UsageError
 from pybench.launcher import Launcher, LocalLauncher, open_container
 
 
@@ -12,3 +16,12 @@ def launcher_for(container: str | None, engine: str | None) -> Launcher:
     if container is not None:
         return open_container(container, engine, say)
     return LocalLauncher()
+
+
+def refuse_environments(cases: Iterable[Case]) -> None:
+    """Raises UsageError for cases in environments of the plan, where everything runs in an image."""
+    if any(case.environment is not None for case in cases):
+        raise UsageError(
+            "environments are interpreters of this machine, and the plan was to run in an image",
+            hint="use no image, or select cases without environment: `--filter environment=null`",
+        )

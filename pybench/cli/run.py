@@ -16,7 +16,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.cli.batch_jobs import close_ended_quietly
-from pybench.cli.containers import launcher_for
+from pybench.cli.containers import launcher_for, refuse_environments
 from pybench.cli.dry_run import preview, print_preview
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -109,11 +109,8 @@ def run(
         may_measure_sensors=not no_sensor,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    if container is not None and any(case.environment is not None for case in selected):
-        raise UsageError(
-            "environments are interpreters of this machine, and --container runs everything in an image",
-            hint="leave --container out, or select cases without environment: `--filter environment=null`",
-        )
+    if container is not None:
+        refuse_environments(selected)
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
     with source.judged():
         machine = Machine.ask(selected, launcher_for(container, engine), resolved.environments)

@@ -14,6 +14,7 @@ import typer
 from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.cli.containers import refuse_environments
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
     FilterOption,
@@ -101,7 +102,7 @@ def submit(
     """
     if site is None:
         raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.yaml` makes one")
-    from pybench.cluster.site import KubernetesSite, read_site
+    from pybench.cluster.site import KubernetesSite, SlurmSite, read_site
 
     found = read_site(site)
     source = read_source(plan, out, overrides, repetitions)
@@ -115,6 +116,9 @@ def submit(
         _arguments(select, timeout, retry_failed, no_sensor),
         as_json,
     )
+    if isinstance(found, SlurmSite) and found.image:
+        selected = request.options.selected
+        refuse_environments(case for case in source.plan.cases if selected is None or case.id in selected)
     if isinstance(found, KubernetesSite):
         _write_for_kubernetes(request, found, is_tried=dry_run)
     elif dry_run:

@@ -4,6 +4,7 @@
 `machine` has the object that a campaign asks. It is made of these:
 
 - `facts`: what a worker finds here, by `asking` it
+- `environments`: the interpreters that a plan names, each with its facts
 - `support`: whether a case can run here
 - `estimate`: how long a campaign may take before anything has run
 - `operations`: what a user's ONNX file computes, for the estimate

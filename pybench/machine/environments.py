@@ -61,8 +61,8 @@ def _refuse_lacking(python: Path, cases: Iterable[Case], facts: Facts) -> None:
     if not lacking:
         return
     rows = [PACKAGES[need] for need in lacking if need in PACKAGES]
-    installed = [row.distributions[0] for row in rows if row.distributions]
+    installed = [row.distributions[0] for row in rows if row.distributions and not row.is_apart]
     hints = [install_command(python, installed)] if installed else []
-    hints += [row.install for row in rows if not row.distributions]
+    hints += [row.install for row in rows if row.is_apart or not row.distributions]
     why = "; ".join(f"{need} cannot be used ({facts[fact_of(need)]['why']})" for need in lacking)
     raise InputError(f"in {python} {why}", hint="; ".join(hints) or f"install {', '.join(lacking)} into it")

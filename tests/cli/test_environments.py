@@ -55,7 +55,9 @@ def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Ca
     archive = tmp_path / "published.zip"
     assert main(["publish", str(campaign), "--archive", str(archive), "--license", "CC-BY-4.0"]) == EXIT_OK
     with zipfile.ZipFile(archive) as published:
-        texts = {Path(name).name: published.read(name).decode() for name in published.namelist() if "/runs/" not in name}
+        texts = {
+            Path(name).name: published.read(name).decode() for name in published.namelist() if "/runs/" not in name
+        }
     assert str(tmp_path) not in texts["plan.resolved.json"] + texts["environments.json"]
     assert json.loads(texts["plan.resolved.json"])["environments"]["new"] == {"python": "python"}
     assert json.loads(texts["environments.json"])["environments"]["new"]["packages"]["acme-marker"] == "2.0"
@@ -82,8 +84,8 @@ def test_an_environment_that_cannot_run_its_cases_is_an_error_of_the_plan(plan: 
     assert main(["run", str(plan), "--out", str(plan.parent / "campaign")]) == EXIT_USAGE
     python = plan.parent / "venvs/new/bin/python"
     assert capsys.readouterr().err == (
-        f"{plan}:6:17: `environment`: new: {python} lacks numpy, nvidia-ml-py, pillow, zstandard, which every run needs "
-        f"(`uv pip install --python {python} numpy nvidia-ml-py pillow zstandard`)\n"
+        f"{plan}:6:17: `environment`: new: {python} lacks numpy, nvidia-ml-py, pillow, zstandard, "
+        f"which every run needs (`uv pip install --python {python} numpy nvidia-ml-py pillow zstandard`)\n"
     )
     assert not (plan.parent / "campaign").exists()
     assert main(["run", str(plan), "--out", str(plan.parent / "campaign"), "-k", "environment=old"]) == EXIT_OK
@@ -100,8 +102,11 @@ def test_a_dry_run_of_a_changed_environment_says_so(plan: Path, capsys: Captured
 
 
 def test_an_image_and_environments_exclude_each_other(plan: Path, capsys: Captured) -> None:
-    assert main(["run", str(plan), "--container", "image.oci"]) == EXIT_USAGE
-    assert "environments are interpreters of this machine" in capsys.readouterr().err
+    site = plan.parent / "site.yaml"
+    site.write_text(f'kind: slurm\njob: {{time: "10"}}\nimage: {{path: image.sif, sha256: {"a" * 64}}}\n')
+    for arguments in (["run", str(plan), "--container", "image.oci"], ["submit", str(plan), "--site", str(site)]):
+        assert main(arguments) == EXIT_USAGE
+        assert "environments are interpreters of this machine" in capsys.readouterr().err
 
 
 def test_doctor_says_what_another_environment_can_measure(plan: Path, capsys: Captured) -> None:

@@ -21,6 +21,7 @@ from tests.support.virtual_environments import install_marker, make_environment,
 
 ROOT = Path(__file__).parents[2]
 
+
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
     return make_environment(tmp_path / "venv", "1.0")

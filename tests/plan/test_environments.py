@@ -88,11 +88,11 @@ def test_a_name_that_the_plan_does_not_define_is_said_once_for_each_place(proble
     said = "6:46: `environment`: the plan defines no environment nwe (did you mean `new`?)"
     assert [one for one in problems(defining(defined, text), whole=True) if "nwe" in one] == [said]
     in_defaults = "defaults: {environment: odd}\nmatrix: [{workload: noop}]\n"
-    found = problems(HEAD + in_defaults, whole=True)
-    assert found == [
+    (found,) = problems(HEAD + in_defaults, whole=True)
+    assert found == (
         "3:25: `environment`: the plan defines no environment odd "
         "(as in `environments: {odd: {python: /opt/envs/odd/bin/python}}`)"
-    ]
+    )
 
 
 def test_an_environment_that_no_case_has_is_a_mistake_unless_an_override_took_it(
