@@ -2,8 +2,9 @@
 """How workers are started: as processes of this machine, or in containers of one image. Nothing is printed.
 
 `launch` is what the rest of pybench sees: start a worker, wait for it, end it. `local` starts plain processes,
-`interpreter` those of another Python with its packages, which `interpreter_facts` asks, and `container` starts containers. A container's command line
-is from `engines`, its image was looked into by `images`, and its GPUs are named by `gpus`.
+`interpreter` those of another Python with its packages, which `interpreter_facts` tells, and `container` starts
+containers. A container's command line is from `engines`, its image was looked into by `images`, and its GPUs are named
+by `gpus`.
 """
 
 from pybench.launcher.container import Container, open_container

@@ -11,11 +11,9 @@ from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.catalogue.packages import PACKAGES, fact_of
-from pybench.errors import InputError, RefusedValue, RefusedValuesError
+from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError
 from pybench.launcher import Launcher, install_command, open_interpreter
 from pybench.machine.facts import Facts, ask, needed_facts
-
-FACTOR = "environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ def open_environments(cases: Sequence[Case], pythons: Mapping[str, str]) -> dict
         try:
             found[name] = _opened(Path(pythons[name]), [case for case in cases if case.environment == name])
         except InputError as error:
-            refused.append(RefusedValue(FACTOR, name, f"{name}: {error.message}", error.hint))
+            refused.append(RefusedValue("environment", name, f"{name}: {error.message}", error.hint))
     if refused:
         raise RefusedValuesError(refused)
     return found
@@ -49,7 +47,10 @@ def open_environments(cases: Sequence[Case], pythons: Mapping[str, str]) -> dict
 
 def _opened(python: Path, cases: Sequence[Case]) -> Environment:
     interpreter = open_interpreter(python)
-    facts = ask(needed_facts(cases), interpreter)
+    try:
+        facts = ask(needed_facts(cases), interpreter)
+    except PybenchError as error:  # a package that every worker imports is there and broken
+        raise InputError(f"no worker runs in {python}: {error.message}", hint="make the environment anew") from error
     _refuse_lacking(python, cases, facts)
     return Environment(interpreter, facts, KnownEnvironment(interpreter.version, interpreter.packages))
 

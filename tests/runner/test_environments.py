@@ -81,6 +81,17 @@ def test_all_environments_that_lack_something_are_named_before_anything_runs(pyt
     assert found["new"].hint == f"`uv pip install --python {pythons['new']} onnxruntime`"
 
 
+def test_an_environment_in_which_no_worker_runs_is_refused(pythons: dict[str, str]) -> None:
+    broken = packages_of(Path(pythons["new"]).parents[1]) / "numpy.py"
+    broken.write_text("raise ImportError('libgfortran.so.5 is missing')")
+    with pytest.raises(RefusedValuesError) as raised:
+        Machine.ask(CASES, pythons=pythons)
+    (refused,) = raised.value.values
+    assert refused.value == "new"
+    assert f"no worker runs in {pythons['new']}: " in refused.what
+    assert "libgfortran.so.5 is missing" in refused.what
+
+
 @pytest.mark.slow
 def test_artefacts_are_made_in_the_environment_of_their_case(
     campaign: CampaignDirectory, run: Run, pythons: dict[str, str]
