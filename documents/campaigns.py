@@ -58,7 +58,7 @@ class PublishedCampaign:
     archive: its path below the root of the repository
     dataset: its runs; the comparisons are those of the ready plan
     analysis: what these runs say
-    asked: repetitions that its stored plan asks for; where it stopped when it was decided, those until then
+    asked: repetitions that the ready plan asks for; where it stopped when it was decided, those until then
     is_older: whether its stored comparisons are not those of the ready plan
     ready: the ready plan, and its path below the root
     """
@@ -92,17 +92,17 @@ def results_pages(root: Path) -> Mapping[str, str]:
     return pages | {one.page: _page_of_one(one) for one in campaigns if not _papers_of(one)}
 
 
-def asked_of(dataset: Dataset) -> int:
-    """`PublishedCampaign.asked`."""
+def asked_of(dataset: Dataset, ready: Plan) -> int:
+    """`PublishedCampaign.asked`. `ready`: the plan that the campaign is of, because a publication has no models."""
     stop = dataset.plan.repetitions.stop
-    return load_plan(dataset.campaign.plan).repetitions.usual if stop is None else stop.after_block
+    return ready.repetitions.usual if stop is None else stop.after_block
 
 
 def _read(archive: Path, root: Path) -> PublishedCampaign:
     with unpacked(archive) as folder:
         dataset = load(folder)
-        asked = asked_of(dataset)
         ready_path, ready = _ready_plan(dataset.plan.name, root)
+        asked = asked_of(dataset, ready)
         criteria = tuple(to_json(ready.contrasts))
         is_older = criteria != dataset.plan.criteria
         dataset = replace(dataset, plan=replace(dataset.plan, criteria=criteria))

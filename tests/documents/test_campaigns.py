@@ -14,6 +14,7 @@ from pybench.case import Case
 from pybench.case.repetitions import Stop, StoppingRule
 from pybench.catalogue.papers import PAPERS
 from pybench.dataset import load
+from pybench.plan import load_plan
 from tests.support.campaigns import CampaignBuilder
 
 pytestmark = pytest.mark.process  # archives are read by several processes
@@ -78,9 +79,10 @@ criteria: {baseline: {precision: fp32}}
 """
     case = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
     builder = CampaignBuilder(tmp_path / "c", [case], rule=StoppingRule(20), plan_text=text)
-    assert asked_of(load(builder.path)) == 20
+    ready = load_plan(builder.campaign.plan)
+    assert asked_of(load(builder.path), ready) == 20
     store_stop(builder.campaign, Stop(5, "decided"))
-    assert asked_of(load(builder.path)) == 5
+    assert asked_of(load(builder.path), ready) == 5
 
 
 def test_published_values_are_listed_where_none_has_a_number_yet(pages: dict[str, str]) -> None:
