@@ -32,7 +32,7 @@ from pybench.errors import PybenchError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _MOST = 8
-_FIGURE_OBJECTS = 30_000  # about those of a figure, whose cycles are then found while it is young and looked at once
+_FIGURE_OBJECTS = 30_000  # more than most figures have, whose cycles are then found while they are young
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # more of them would wait for work on the cores of the other processes
 _SERVE = "from pybench.processes import serve; serve()"
 _HINT = "if memory ran out, use one core, which needs the least memory: put `taskset -c 0` before the command"

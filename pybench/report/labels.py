@@ -75,9 +75,10 @@ def naming_factors(cases: Sequence[Case]) -> tuple[str, ...]:
     """The varying factors that a figure's label needs: those of `_MINOR` are left out as far as no two cases then share
     a name. Tables show them all."""
     names = list(varying_factors(cases))
+    told_apart = len({case_text(case, names) for case in cases})
     for minor in [name for name in names if is_protocol(name) or name in _MINOR]:
         fewer = [name for name in names if name != minor]
-        if len({case_text(case, fewer) for case in cases}) == len({case_text(case, names) for case in cases}):
+        if len({case_text(case, fewer) for case in cases}) == told_apart:
             names = fewer
     return tuple(names)
 
