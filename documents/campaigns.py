@@ -48,6 +48,7 @@ _OLDER = """\
 The ready plan changed its comparisons after this campaign ran, for example by naming published values.
 This page compares the runs as the plan does now; the report of `pybench replay` compares them as it did then."""
 _BELOW = "where known, in the comments below"
+_SAID_ON_THE_PAGE = re.compile(r"NVIDIA | \d+GB HBM\d\w*")  # of a board
 _FOOTNOTE = re.compile(r"(?m)^(\([a-z]+\): .*?[^.\s])([ \t]*)$")
 
 
@@ -135,7 +136,7 @@ def _index(campaigns: Sequence[PublishedCampaign]) -> str:
             f"[{one.dataset.plan.name}]({next((paper.page for paper in _papers_of(one)), one.page)})",
             "yes" if _papers_of(one) else "no",
             _fraction(one),
-            _boards(one).replace("NVIDIA ", ""),
+            _SAID_ON_THE_PAGE.sub("", _boards(one)),
             _date(one),
             f"[{one.size_bytes / 1e6:.1f} MB](../../{one.archive.as_posix()})",
         )
