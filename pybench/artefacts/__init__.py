@@ -12,6 +12,7 @@
     converted       writes FP16 or BF16
     samples         what ranges are found on
     calibration     finds ranges
+    kept            searches the nodes that stay in FP32
     quantised       puts Q/DQ into a graph
     rounding        trains a model on with INT8 rounding
     engine          builds with TensorRT

@@ -35,6 +35,7 @@ from pybench.precision.notes import KEPT_KEY
 if TYPE_CHECKING:
     from pybench.precision.modelopt import Search
 
+FOUND_RANGES = "ranges"  # the role of a file in which a quantiser leaves what it found, and finds it the next time
 _CHOSEN = ("scheme", "range", "granularity", "block_size", "placement")
 
 
@@ -89,7 +90,7 @@ def by_pybench(
     quantisation = Quantisation(
         str(kind),
         floating,
-        parameters["keep_fp32"],
+        kept_expression(request),
         has_full_range=parameters.get("range") == "full",
         scales_weights_whole=parameters.get("granularity") == "tensor",
         is_naive=parameters.get("placement") == "naive",
@@ -109,7 +110,7 @@ def by_onnxruntime(
 
     parameters = request.parameters
     floating = floating_type(parameters["precision"])
-    excluded = matching_nodes(open_network(source), parameters["keep_fp32"]) if parameters["keep_fp32"] else set()
+    excluded = matching_nodes(open_network(source), kept_expression(request))
     calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
     by_channel = parameters.get("granularity") != "tensor"
@@ -123,12 +124,22 @@ def by_onnxruntime(
         by_channel=by_channel,
         pairs_weights=parameters.get("weights") == "paired",
         excluded=excluded,
+        ranges=request.inputs.get(FOUND_RANGES),
     )
     if floating != "fp32":
         network = open_network(path)
         convert(network, floating, "|".join(map(re.escape, kept)) or None)
         network.save(path, {})
     return calibration, {"kept": dict.fromkeys(kept, "keep_fp32")}
+
+
+def kept_expression(request: MakeRequest) -> str | None:
+    """Which nodes stay in FP32: those that the plan names, and those that a search found."""
+    found = request.inputs.get("kept")
+    if found is None:
+        expression: str | None = request.parameters["keep_fp32"]
+        return expression
+    return "|".join(map(re.escape, json.loads(found.read_text())["kept"])) or None
 
 
 def at_run(request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples) -> tuple[None, dict[str, Any]]:

@@ -266,8 +266,11 @@ def _quantised(case: Case, exported: Recipe | None, platform: str | None) -> Rec
     if quantiser.from_ranges:
         needs += (("calibration", Recipe("calibration", calibration, needs, own)),)
     paired = (("weights", "paired"),) if case.workload_row.parts_pairs and quantiser.drops_weights else ()
-    parameters = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32), *paired, *_searched(case, platform))
-    return Recipe("onnx-quantised", parameters, needs, own)
+    rounding = (*calibration, *_rounding(case), ("keep_fp32", case.keep_fp32))
+    if case.keep_error_max is not None:
+        rounding += (("keep_error_max", case.keep_error_max),)
+        needs += (("kept", Recipe("kept-nodes", rounding, needs, own)),)
+    return Recipe("onnx-quantised", (*rounding, *paired, *_searched(case, platform)), needs, own)
 
 
 def _sampled(case: Case) -> tuple[tuple[str, Any], ...]:

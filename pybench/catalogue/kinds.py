@@ -36,7 +36,7 @@ class ArtefactKind:
 
 _ONNX_FILE = "model.onnx"
 _RANGES = ("calibration", "calibration_images", "images", "data", "crop_share", "interpolation", "normalisation")
-
+_ROUNDING = ("precision", "quantiser", "scheme", "range", "granularity", "block_size", "placement")
 _SHAPE = ("image_size", "block_type", "depth", "width", "heads", "dispatch", "part")  # of a built-in model
 
 _ROWS = (
@@ -99,6 +99,14 @@ _ROWS = (
         title=("model", *_SHAPE, *_RANGES),
     ),
     ArtefactKind(
+        name="kept-nodes",
+        meaning="nodes that a search keeps in FP32, and each graph that it tried, with the error of its outputs",
+        file="kept.json",
+        module="pybench.artefacts.kept",
+        needs=("onnx", "onnxruntime"),
+        title=("model", *_SHAPE, *_ROUNDING, *_RANGES, "keep_fp32", "keep_error_max"),
+    ),
+    ArtefactKind(
         name="onnx-quantised",
         meaning="an ONNX file with the rounding of int8, int4 or fp8",
         file=_ONNX_FILE,
@@ -107,15 +115,10 @@ _ROWS = (
         title=(
             "model",
             *_SHAPE,
-            "precision",
-            "quantiser",
-            "scheme",
-            "range",
-            "granularity",
-            "block_size",
-            "placement",
+            *_ROUNDING,
             *_RANGES,
             "keep_fp32",
+            "keep_error_max",
             "search",
             "batch",
             "seq_len",

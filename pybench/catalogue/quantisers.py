@@ -41,6 +41,8 @@ class Quantiser:
     trains: it finds them while it trains the weights on, so that a plan chooses no calibration
     at_run: each run finds the ranges of its activations, so that a plan chooses no calibration, either
     keeps_nodes: whether it takes `keep_fp32`
+    searches_kept: whether it takes `keep_error_max`: it writes a file in seconds, so that a search can try many
+    rounds_others: whether it rounds what operators read that do not multiply, wherever they are
     weights_alone: it rounds weights and nothing else, so that it finds no ranges of activations
     drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
     search: how thoroughly it measures engines of TensorRT to place its pairs: its file is then for one kind of GPU, one
@@ -61,6 +63,8 @@ class Quantiser:
     trains: bool = False
     at_run: bool = False
     keeps_nodes: bool = True
+    searches_kept: bool = False
+    rounds_others: bool = False
     weights_alone: bool = False
     drops_weights: bool = False
     search: str | None = None
@@ -105,6 +109,7 @@ _ROWS = (
         extents=EXTENTS,
         placements=PLACEMENTS,
         from_ranges=True,
+        searches_kept=True,
     ),
     Quantiser(
         name="onnxruntime",
@@ -114,6 +119,8 @@ _ROWS = (
         why_not="it has one scale for all channels of an fp8 weight",
         schemes=SCHEMES,
         granularities=GRANULARITIES,
+        searches_kept=True,
+        rounds_others=True,
         drops_weights=True,
     ),
     Quantiser(
@@ -172,3 +179,9 @@ def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
     Where none of these makes the type, the names of all that make it."""
     makers = [row for row in _ROWS if kind in row.types and not row.trains and row.search is None]
     return tuple(row.name for row in makers if row.schemes == (scheme,)) or tuple(row.name for row in makers)
+
+
+def searching(kind: str) -> tuple[str, ...]:
+    """Names of the quantisers to a type with which nodes to keep in FP32 are searched; all of them, if there is none."""
+    makers = [row for row in _ROWS if row.searches_kept]
+    return tuple(row.name for row in makers if kind in row.types) or tuple(row.name for row in makers)

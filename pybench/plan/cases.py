@@ -18,7 +18,7 @@ from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS, quantised_type
-from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
+from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to, searching
 from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
@@ -267,6 +267,9 @@ class CaseBuilder:
         if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
             what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
             self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
+        if _value(settings, "keep_error_max") is not None and not row.searches_kept:
+            what = f"no search of nodes to keep in FP32 is made with the quantiser {row.name}"
+            self._say(settings["keep_error_max"].path, what, f"use quantiser {' or '.join(searching(claimed))}")
         if row.search is not None:
             self._check_search(settings, path, row, self.catalogue.workloads[workload].runtime)
         if row.trains:

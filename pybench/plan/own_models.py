@@ -113,6 +113,9 @@ def _check_precision(model: OnnxModel, precision: str) -> None:
 def _check_kept(model: OnnxModel, case: Case) -> None:
     """Whether nodes that stay in FP32 are in the file. What is quantised already is taken as it is, and keeps none."""
     is_taken = quantised_type(case.precision) is not None and is_quantised(model.graph)
+    if case.keep_error_max is not None and is_taken:
+        what = "it is quantised already, and nodes to keep in FP32 are searched while a file in FP32 is quantised"
+        raise Misfit(what, "name the model's file in FP32", "keep_error_max")
     if case.keep_fp32 is None or is_idle("keep_fp32", case) or is_taken:
         return
     names = rewritten_names(model, batch_is_freed=case.fixed_batch is not None)

@@ -101,16 +101,20 @@ def open_model(
     return ExecutedModel(session)
 
 
-def outputs_of(path: Path, precision: str, feeds: Sequence[Feed]) -> tuple[Values, str]:
-    """The first output of a file in a precision, of all feeds, and in words how it was run.
+def outputs_of(
+    path: Path, precision: str, feeds: Sequence[Feed], *, pairs_apart: bool = False
+) -> tuple[Values, str]:
+    """The first output of a file in a precision, of all feeds, and in words how it was run. `pairs_apart`: as in
+    `open_model`.
 
     Raises InputError and UnsupportedError for what cannot be run here.
     """
     floating, passes = floating_type(precision), quantised_type(precision) != "fp8"
     if floating == "fp32":
-        model, method = open_model(path, passes=passes), "the file, on onnxruntime's CPU provider"
+        model, method = open_model(path, passes=passes, pairs_apart=pairs_apart), "the file, on onnxruntime's CPU provider"
     else:
-        model = open_model(emulate(open_network(path)).SerializeToString(), passes=passes)
+        emulated = emulate(open_network(path)).SerializeToString()
+        model = open_model(emulated, passes=passes, pairs_apart=pairs_apart)
         method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
     return np.concatenate([np.atleast_1d(model.run(feed)[0]) for feed in feeds]), method
 

@@ -19,6 +19,7 @@ import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,7 @@ from pybench.precision.network import Network, open_network
 
 OPSET = 13  # the first whose DequantizeLinear has an axis, which one scale a channel needs
 METHODS = QUANTISERS["onnxruntime"].calibrations
+_KEEPS_RANGES = "calibration_cache_path" in signature(quantize_static).parameters  # not in older versions
 
 # What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
 _REFUSALS = (
@@ -76,6 +78,7 @@ def quantise(
     by_channel: bool = True,
     pairs_weights: bool = False,
     excluded: Collection[str] = (),
+    ranges: Path | None = None,
 ) -> list[str]:
     """Writes the quantised graph of `source`.
 
@@ -83,6 +86,8 @@ def quantise(
     excluded: names of nodes of its plain form (`network`) that are left alone
     by_channel: a weight has one scale for each output channel, else one
     pairs_weights: weights stay in FP32 in front of a pair of Q/DQ, and biases in FP32
+    ranges: a file for what calibration finds; where it exists, the ranges in it are taken. older versions of
+        onnxruntime do not keep them, and find them each time
 
     Returns the names that the excluded nodes have in the result: onnxruntime fuses some with what stands behind them.
 
@@ -110,6 +115,7 @@ def quantise(
             calibrate_method=CalibrationMethod[METHODS[method]],
             nodes_to_exclude=kept,
             extra_options=_options(symmetric, pairs_weights),
+            **({"calibration_cache_path": ranges} if ranges is not None and _KEEPS_RANGES else {}),
         )
     require_unquantised(destination, set(kept) & multiplying)
     require_finite_scales(destination)

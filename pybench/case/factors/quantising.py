@@ -23,6 +23,16 @@ class QuantisingFactors(ModelFactors):
         form="pattern",
         absent="none",
     )
+    keep_error_max: float | None = quantising_factor(
+        "number",
+        None,
+        "how large the signal error of int8 or fp8 may be: a search keeps as few ONNX nodes in FP32 as that needs",
+        idle.NOT_QUANTISED,
+        minimum=0.0001,
+        maximum=1,
+        hint="0.05 leaves outputs near those in FP32; 1 is an error as large as what the inputs change",
+        absent="no search",
+    )
     quantiser: str | None = quantising_factor(
         "choice",
         None,

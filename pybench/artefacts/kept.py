@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Search of the nodes that have to stay in FP32, as JSON: what is kept, and each graph that was tried.
+
+Each trial is the file that the quantiser writes with these nodes kept, so what fuses or shares a pair is in its error.
+It is run on onnxruntime's CPU provider, pairs as they stand, on the samples that ranges are found on: they judge no
+accuracy, unless the plan's data has no split for training.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pybench.artefacts.quantised import FOUND_RANGES
+from pybench.artefacts.request import MakeRequest
+from pybench.artefacts.samples import CalibrationSamples
+from pybench.catalogue.code import named_code
+from pybench.catalogue.quantisers import QUANTISERS
+from pybench.measurement.result import Result
+from pybench.onnx_file.graph import read_graph
+from pybench.precision.audit import require_fp32
+from pybench.precision.conversion import matching_nodes
+from pybench.precision.execution import Agreement, compare, outputs_of
+from pybench.precision.keeping import KeepSearch, Trial, keepable_units, search
+from pybench.precision.network import open_network
+
+SCHEMA_VERSION = 1
+SEARCHED_SAMPLES = 128  # at most: they are held in memory, and each trial runs all of them
+
+
+def make(request: MakeRequest, path: Path) -> Result:
+    """Writes {schema_version, kept, found, signal_error_alone, trials}; `kept` also has what the plan's keep-list
+    names. Raises InputError where the bound is not met."""
+    parameters, source = request.parameters, request.needed("onnx", "model")
+    require_fp32(source)
+    network = open_network(source)
+    named = matching_nodes(network, parameters["keep_fp32"])
+    samples = CalibrationSamples.of_file(source, request, parameters)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".trials-") as folder:
+        run = _running(request, source, samples, named, Path(folder))
+        nothing_kept = run(frozenset())
+        rounds_others = QUANTISERS[parameters["quantiser"]].rounds_others
+        units = keepable_units(network, read_graph(Path(folder) / _TRIAL), named, rounds_others=rounds_others)
+        found = search(units, lambda nodes: run(nodes) if nodes else nothing_kept, parameters["keep_error_max"])
+    kept = sorted(named.union(*(unit.nodes for unit in found.kept)))
+    _write(path, kept, found)
+    return Result(labels={"search": _summary(found, len(units), samples)})
+
+
+_TRIAL = "trial.onnx"
+
+
+def _running(
+    request: MakeRequest, source: Path, samples: CalibrationSamples, named: set[str], folder: Path
+) -> Callable[[frozenset[str]], Agreement]:
+    """What quantises the model with some nodes kept, leaves the file in the folder, and compares it with FP32."""
+    precision = request.parameters["precision"]
+    write = named_code(QUANTISERS[request.parameters["quantiser"]].make)
+    feeds = samples[: max(SEARCHED_SAMPLES // samples.batch, 1)]
+    reference, _ = outputs_of(source, "fp32", feeds)
+    kept, trial = folder / "kept.json", folder / _TRIAL
+    inputs = {**request.inputs, "kept": kept, FOUND_RANGES: folder / "ranges.json"}
+
+    def run(nodes: frozenset[str]) -> Agreement:
+        kept.write_text(json.dumps({"kept": sorted(named | nodes)}))
+        write(replace(request, inputs=inputs), source, trial, samples)
+        return compare(reference, outputs_of(trial, precision, feeds, pairs_apart=True)[0])
+
+    return run
+
+
+def _write(path: Path, kept: list[str], found: KeepSearch) -> None:
+    content = {
+        "schema_version": SCHEMA_VERSION,
+        "kept": kept,
+        "found": [unit.name for unit in found.kept],
+        "signal_error_alone": found.errors_alone,
+        "trials": [{"step": trial.step, "kept": trial.kept, **_errors(trial)} for trial in found.trials],
+    }
+    path.write_text(json.dumps(content, indent=1))
+
+
+def _summary(found: KeepSearch, units: int, samples: CalibrationSamples) -> dict[str, Any]:
+    """What tables show. `alone`: the signal error with one node quantised, the largest first."""
+    alone = found.errors_alone
+    return {
+        "kept": [unit.name for unit in found.kept],
+        "units": units,
+        "before": _errors(found.trials[0]),
+        "after": _errors(found.found),
+        "trials": len(found.trials),
+        "samples": found.found.agreement.samples,
+        "source": samples.source,
+        "held_out": samples.held_out,
+        "alone": dict(sorted(alone.items(), key=lambda entry: -1 * (entry[1] or 0.0))),
+    }
+
+
+def _errors(trial: Trial) -> dict[str, float | None]:
+    agreement = trial.agreement
+    return {"signal_error": agreement.signal_error, "top1_agreement_ratio": agreement.top1_agreement_ratio}
