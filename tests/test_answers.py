@@ -223,7 +223,7 @@ CHANGES: tuple[Change, ...] = (
             where={"precision": precision},
         )
         for precision in _FLOATING
-        for name in ("scheme", "range", "granularity", "placement")
+        for name in ("scheme", "range", "granularity", "placement", "keep_error_max")
     ),
     Change(why="qat places no pairs", answer="idle", stored=None, now="placement", where={"quantiser": "qat"}),
     *(

@@ -48,7 +48,7 @@ def make(request: MakeRequest, path: Path) -> Result:
         found = search(units, lambda nodes: run(nodes) if nodes else nothing_kept, parameters["keep_error_max"])
     kept = sorted(named.union(*(unit.nodes for unit in found.kept)))
     _write(path, kept, found)
-    return Result(labels={"search": _summary(found, len(units), samples)})
+    return Result(labels={"kept_search": _summary(found, len(units), samples)})
 
 
 _TRIAL = "trial.onnx"

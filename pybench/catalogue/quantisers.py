@@ -182,6 +182,5 @@ def quantisers_to(kind: str, scheme: Scheme = "symmetric") -> tuple[str, ...]:
 
 
 def searching(kind: str) -> tuple[str, ...]:
-    """Names of the quantisers to a type with which nodes to keep in FP32 are searched; all of them, if there is none."""
-    makers = [row for row in _ROWS if row.searches_kept]
-    return tuple(row.name for row in makers if kind in row.types) or tuple(row.name for row in makers)
+    """Names of the quantisers to a type that take `keep_error_max`; there may be none."""
+    return tuple(row.name for row in _ROWS if row.searches_kept and kind in row.types)

@@ -18,7 +18,7 @@ from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.precisions import PRECISIONS, quantised_type
-from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to, searching
+from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
@@ -30,6 +30,7 @@ from pybench.plan.decoders import decoder_problem
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
+from pybench.plan.keeping import keep_problems
 from pybench.plan.labelled import completed, labelled_misfit
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
@@ -264,20 +265,16 @@ class CaseBuilder:
             why = f"in {claimed} only weights are stored" if alone else row.why_not
             what = f"the quantiser {row.name} does not round to {claimed}: {why}"
             self._say(path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
-        if _value(settings, "keep_fp32") is not None and not row.keeps_nodes:
-            what = f"the quantiser {row.name} rounds every convolution and linear layer, and takes no `keep_fp32`"
-            self._say(settings["keep_fp32"].path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
-        if _value(settings, "keep_error_max") is not None and not row.searches_kept:
-            what = f"no search of nodes to keep in FP32 is made with the quantiser {row.name}"
-            self._say(settings["keep_error_max"].path, what, f"use quantiser {' or '.join(searching(claimed))}")
+        for name, what, hint in keep_problems(row, claimed):
+            if _value(settings, name) is not None:
+                self._say(settings[name].path, what, hint)
         if row.search is not None:
             self._check_search(settings, path, row, self.catalogue.workloads[workload].runtime)
         if row.trains:
             self._check_training(settings, path, row)
         if row.weights_alone:
             model = self.catalogue.models.get(_text(settings, "model") or "")
-            block_size, precision = _count(settings, "block_size"), _precision(settings)
-            for name, what, hint in weight_problems(block_size, precision, model):
+            for name, what, hint in weight_problems(_count(settings, "block_size"), _precision(settings), model):
                 self._say(path if name not in settings else settings[name].path, what, hint)
 
     def _check_search(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser, usual: str | None) -> None:

@@ -101,9 +101,7 @@ def open_model(
     return ExecutedModel(session)
 
 
-def outputs_of(
-    path: Path, precision: str, feeds: Sequence[Feed], *, pairs_apart: bool = False
-) -> tuple[Values, str]:
+def outputs_of(path: Path, precision: str, feeds: Sequence[Feed], *, pairs_apart: bool = False) -> tuple[Values, str]:
     """The first output of a file in a precision, of all feeds, and in words how it was run. `pairs_apart`: as in
     `open_model`.
 
@@ -111,7 +109,8 @@ def outputs_of(
     """
     floating, passes = floating_type(precision), quantised_type(precision) != "fp8"
     if floating == "fp32":
-        model, method = open_model(path, passes=passes, pairs_apart=pairs_apart), "the file, on onnxruntime's CPU provider"
+        model = open_model(path, passes=passes, pairs_apart=pairs_apart)
+        method = "the file, on onnxruntime's CPU provider"
     else:
         emulated = emulate(open_network(path)).SerializeToString()
         model = open_model(emulated, passes=passes, pairs_apart=pairs_apart)

@@ -6,8 +6,8 @@
 3. Prune: each kept unit is quantised again if the bound still holds, the one with the least error first.
 
 With n units, of which the ranking keeps k, at most 1 + n + log2(n) + k graphs are tried. Where a kept unit never adds
-to the error, no single unit of the result can be left out; another set may still be smaller. Mixed precision by a
-ranking and a search along it: Wu et al. 2020, section 6.2 (arXiv:2004.09602). Knows no files: the caller runs the
+to the error, no single unit of the result can be left out; another set may still be smaller. Layers that stay in
+floating point by such a ranking: Wu et al. 2020, section 6.1 (arXiv:2004.09602). Knows no files: the caller runs the
 graphs. At least one unit stays quantised, for with none of them nothing is left to measure.
 """
 
@@ -85,9 +85,7 @@ class KeepSearch:
         return {(names - set(trial.kept)).pop(): trial.agreement.signal_error for trial in ranked}
 
 
-def search(
-    units: Sequence[KeepableUnit], run: Callable[[frozenset[str]], Agreement], error_max: float
-) -> KeepSearch:
+def search(units: Sequence[KeepableUnit], run: Callable[[frozenset[str]], Agreement], error_max: float) -> KeepSearch:
     """Few units to keep so that the signal error is at most `error_max`.
 
     units: in running order; run: runs the graph in which these nodes are kept

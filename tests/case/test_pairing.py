@@ -29,6 +29,7 @@ CHANGES: dict[str, tuple[dict[str, Any], Any]] = {
     "precision": ({}, "int8+fp16"),
     "environment": ({}, "torch-2.11"),
     "keep_fp32": ({}, "/head/"),
+    "keep_error_max": ({}, 0.05),
     "quantiser": ({}, "qat"),
     "calibration": ({}, "entropy"),
     "calibration_images": ({}, 50),

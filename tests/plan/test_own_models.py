@@ -199,6 +199,15 @@ def test_a_quantised_file_is_taken_as_it_is_and_keeps_nothing(tmp_path: Path, lo
     assert len(load(kept("nothing", "int8")).cases) == 1
 
 
+def test_no_nodes_are_searched_in_a_quantised_file(tmp_path: Path, problems: Problems) -> None:
+    write("quantised-to-qdq", tmp_path)
+    (found,) = problems("  - {workload: infer, model: model.onnx, precision: int8, keep_error_max: 0.1}\n")
+    assert found == (
+        "4:76: `keep_error_max`: model.onnx: it is quantised already, and nodes to keep in FP32 are searched while a "
+        "file in FP32 is quantised (name the model's file in FP32)"
+    )
+
+
 def shaped(shapes: str, model: str = "model.onnx") -> str:
     return f"  - {{workload: infer, model: {model}, runtime: onnxruntime, batch: 2, shapes: {shapes}}}\n"
 

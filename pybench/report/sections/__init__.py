@@ -30,6 +30,7 @@ ORDER = (
     "kernels",
     "kernel_pairs",
     "sensitivity",
+    "kept_nodes",
     "energy",
     "projections",
     "results",

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search of nodes that stay in FP32, on files that the quantisers write, against all sets of nodes there are."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pybench import artefacts
+from pybench.campaign.recipe import Recipe, in_making_order, recipes_of
+from pybench.case import Case
+from pybench.errors import InputError
+from pybench.measurement.result import Result
+from pybench.precision import int8
+from pybench.precision.keeping import search
+from pybench.precision.notes import read_notes
+from tests.artefacts.test_precisions import made
+from tests.precision import graphs
+from tests.support.making import store
+from tests.workloads.test_sensitivity import fragile
+
+DIGITS = Case(
+    workload="infer", model="digits-cnn", runtime="onnxruntime", precision="int8", calibration_images=20,
+    quantiser="pybench",
+)  # fmt: skip
+QUANTISERS = ["pybench", "onnxruntime"]
+
+
+def searched(case: Case, folder: Path, files: dict[str, Path] | None = None) -> tuple[Result, dict[str, Any]]:
+    """The search of a case, made here, and what its file says."""
+    recipe = dict(recipes_of(case)["model"].needs)["kept"]
+    result = artefacts.make(recipe.as_json(), inputs_of(recipe, files), files or {}, folder)
+    content: dict[str, Any] = json.loads((folder / recipe.file).read_text())
+    return result, content
+
+
+def inputs_of(recipe: Recipe, files: dict[str, Path] | None) -> dict[str, Path]:
+    for needed in in_making_order(dict(recipe.needs)):
+        place = store() / needed.digest
+        if not (place / needed.file).exists():
+            place.mkdir(exist_ok=True)
+            sources = {name: store() / each.digest / each.file for name, each in needed.needs}
+            artefacts.make(needed.as_json(), sources, files or {}, place)
+    return {role: store() / needed.digest / needed.file for role, needed in recipe.needs}
+
+
+@pytest.mark.parametrize("quantiser", QUANTISERS)
+def test_it_keeps_as_few_nodes_as_the_smallest_of_all_sets(
+    quantiser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every set is quantised and run by the same function as the search's."""
+    errors: dict[frozenset[str], float] = {}
+
+    def exhaustive(units: Any, run: Any, error_max: float) -> Any:
+        for size in range(len(units)):
+            for some in combinations(units, size):
+                names = frozenset(unit.name for unit in some)
+                errors[names] = run(frozenset().union(*(unit.nodes for unit in some))).signal_error
+        return search(units, run, error_max)
+
+    monkeypatch.setattr("pybench.artefacts.kept.search", exhaustive)
+    case = DIGITS.with_factors(quantiser=quantiser, keep_error_max=0.0075)
+    result, content = searched(case, tmp_path)
+    assert len(errors) == 2**4 - 1
+    meeting = [names for names, error in errors.items() if error <= 0.0075]
+    assert frozenset(content["found"]) in meeting
+    assert len(content["found"]) == min(map(len, meeting)) > 0
+    for trial in content["trials"]:
+        assert trial["signal_error"] == errors[frozenset(trial["kept"])]
+    assert result.labels["kept_search"]["after"]["signal_error"] == errors[frozenset(content["found"])]
+
+
+@pytest.mark.parametrize("quantiser", QUANTISERS)
+def test_a_layer_made_fragile_is_what_stays(quantiser: str, tmp_path: Path) -> None:
+    files = {"model": fragile(tmp_path / "fragile.onnx", "b1")}
+    case = Case(
+        workload="infer", model="fragile.onnx", runtime="onnxruntime", precision="int8", quantiser=quantiser,
+        granularity="tensor", calibration_images=20, keep_error_max=0.2, sources=(("model", "b1" * 32),),
+    )  # fmt: skip
+    result, content = searched(case, tmp_path, files)
+    found = result.labels["kept_search"]
+    assert found["kept"] == content["found"] == ["b1"]
+    assert found["before"]["signal_error"] > 0.5
+    assert found["after"]["signal_error"] < 0.2
+    assert next(iter(found["alone"])) == "b1"
+    assert found["samples"] == 20
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["fragile.onnx", "kept.json"]
+
+
+@pytest.mark.parametrize("quantiser", QUANTISERS)
+def test_the_file_is_the_one_that_a_keep_list_of_these_nodes_gives(quantiser: str, tmp_path: Path) -> None:
+    case = DIGITS.with_factors(quantiser=quantiser, keep_error_max=0.0075)
+    (tmp_path / "named").mkdir()
+    result, path = made(case, tmp_path)
+    kept = read_notes(path).kept or result.labels["kept"]
+    assert kept
+    named, other = made(case.with_factors(keep_error_max=None, keep_fp32="|".join(kept)), tmp_path / "named")
+    assert path.read_bytes() == other.read_bytes()
+    assert named.labels["kept"] == result.labels["kept"]
+    assert result.valid["precision"].value is True
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp8", 0.05), ("fp8+fp16", 0.05), ("int8+fp16", 0.0075)])
+def test_other_types_are_searched_too(precision: str, bound: float, tmp_path: Path) -> None:
+    case = DIGITS.with_factors(precision=precision, keep_error_max=bound)
+    before = searched(case.with_factors(keep_error_max=1.0), tmp_path)[0].labels["kept_search"]["after"]
+    found = searched(case, tmp_path)[0].labels["kept_search"]
+    assert found["after"]["signal_error"] <= bound
+    assert (found["after"] == before) == (before["signal_error"] <= bound) == (found["kept"] == [])
+
+
+def test_nodes_that_the_plan_names_are_kept_beside_those_that_are_found(tmp_path: Path) -> None:
+    free = searched(DIGITS.with_factors(keep_error_max=0.0075), tmp_path)[1]
+    other = next(name for name in free["signal_error_alone"] if name not in free["found"])
+    content = searched(DIGITS.with_factors(keep_error_max=0.0075, keep_fp32=other), tmp_path)[1]
+    assert other in content["kept"]
+    assert other not in {*content["found"], *content["signal_error_alone"]}
+
+
+def test_equal_recipes_give_equal_searches_of_samples_that_do_not_judge(tmp_path: Path) -> None:
+    case = DIGITS.with_factors(keep_error_max=0.0075)
+    first, second = (searched(case, tmp_path) for _ in range(2))
+    assert first[1] == second[1]
+    assert first[0].labels["kept_search"]["held_out"] is True
+
+
+def test_a_bound_that_cannot_be_met_says_what_was_reached(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"signal error is 0\.00\d+ with all but one of 4 nodes in FP32") as raised:
+        searched(DIGITS.with_factors(keep_error_max=0.0001), tmp_path)
+    assert "raise keep_error_max" in str(raised.value.hint)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_is_shared_by_workloads_and_batches_and_absent_from_other_recipes() -> None:
+    case = DIGITS.with_factors(keep_error_max=0.01)
+    others = [case.with_factors(batch=7), case.with_factors(workload="accuracy", images="digits")]
+    digests = {dict(recipes_of(one)["model"].needs)["kept"].digest for one in (case, *others)}
+    assert len(digests) == 1
+    assert "kept" not in dict(recipes_of(DIGITS)["model"].needs)
+    assert "keep_error_max" not in dict(recipes_of(DIGITS)["model"].parameters)
+
+
+def test_ranges_that_were_kept_give_the_same_file(tmp_path: Path) -> None:
+    source = graphs.saved(graphs.residual_block(), tmp_path / "block.onnx")
+    feeds = [graphs.images((4, 3, 8, 8), seed) for seed in range(3)]
+    for method in ("minmax", "percentile"):
+        paths = [tmp_path / f"{method}{number}.onnx" for number in range(3)]
+        int8.quantise(source, paths[0], method, feeds, {})
+        for path in paths[1:]:  # the first of these finds the ranges
+            int8.quantise(source, path, method, feeds, {}, ranges=tmp_path / f"{method}.json")
+        assert paths[0].read_bytes() == paths[1].read_bytes() == paths[2].read_bytes()

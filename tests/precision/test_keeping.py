@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search of nodes that stay in FP32: its result against every set there is, and how many graphs it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pybench.errors import InputError
+from pybench.onnx_file.graph import read_graph
+from pybench.precision.execution import Agreement
+from pybench.precision.int8 import quantise
+from pybench.precision.keeping import KeepableUnit, keepable_units, search
+from pybench.precision.network import open_network
+from tests.precision import graphs
+
+Run = Callable[[frozenset[str]], Agreement]
+
+UNITS = [KeepableUnit(f"n{number}", frozenset({f"n{number}"})) for number in range(10)]
+
+
+def agreement(error: float | None) -> Agreement:
+    return Agreement(0.99, error, 1.0, 0.5, error, 10, samples=100)
+
+
+def independent(errors: dict[str, float]) -> Run:
+    """Of nodes whose errors point in directions of their own: squares add up."""
+    return lambda kept: agreement(math.sqrt(sum(error**2 for name, error in errors.items() if name not in kept)))
+
+
+def fewest(units: list[KeepableUnit], run: Run, bound: float) -> int:
+    """The size of the smallest set that meets a bound, of all sets."""
+    for size in range(len(units) + 1):
+        for kept in combinations(units, size):
+            if (run(frozenset(unit.name for unit in kept)).signal_error or 0) <= bound:
+                return size
+    raise AssertionError
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_independent_errors_it_finds_the_fewest_nodes_in_the_number_of_runs_that_it_promises(seed: int) -> None:
+    values = np.random.default_rng(seed).lognormal(-4, 1.5, len(UNITS))
+    run = independent(dict(zip((unit.name for unit in UNITS), values.tolist(), strict=True)))
+    bound = 0.5 * (run(frozenset()).signal_error or 0)
+    found = search(UNITS, run, bound)
+    assert (found.found.signal_error) <= bound
+    assert len(found.kept) == fewest(UNITS, run, bound) >= 1
+    assert len(found.trials) <= 1 + len(UNITS) + math.log2(len(UNITS)) + len(found.kept) + 1
+    assert found.trials[0].kept == ()
+    assert found.errors_alone == pytest.approx({unit.name: v for unit, v in zip(UNITS, values, strict=True)})
+    assert len({trial.kept for trial in found.trials}) == len(found.trials)
+
+
+def test_a_node_that_another_one_makes_good_is_quantised_again() -> None:
+    """n0 ranks first, and n1 and n2 together are all that matters once they are kept."""
+
+    def run(kept: frozenset[str]) -> Agreement:
+        pair = 0.0 if {"n1", "n2"} <= kept else 0.3
+        return agreement(0.01 * (len(UNITS) - len(kept)) / len(UNITS) + pair + (0.05 if kept == {"n1", "n2"} else 0))
+
+    found = search(UNITS, run, 0.1)
+    assert [unit.name for unit in found.kept] == ["n1", "n2"]
+    for unit in found.kept:
+        assert (run(frozenset({"n1", "n2"} - {unit.name})).signal_error or 0) > 0.1
+
+
+def test_nothing_is_ranked_where_nothing_has_to_be_kept() -> None:
+    found = search(UNITS, independent({"n0": 0.01}), 0.02)
+    assert (found.kept, len(found.trials), found.errors_alone) == ((), 1, {})
+
+
+def test_outputs_that_are_no_numbers_meet_no_bound() -> None:
+    errors = {"n0": 0.01}
+    found = search(UNITS, lambda kept: independent(errors)(kept) if "n3" in kept else agreement(None), 0.5)
+    assert [unit.name for unit in found.kept] == ["n3"]
+    assert found.errors_alone["n3"] is None
+
+
+@pytest.mark.parametrize("units", [UNITS, UNITS[:1], []], ids=len)
+def test_a_bound_that_no_node_may_be_quantised_for_is_an_error(units: list[KeepableUnit]) -> None:
+    with pytest.raises(InputError, match=f"all but one of {len(units)} nodes in FP32, and keep_error_max is 0.001"):
+        search(units, lambda kept: agreement(0.2), 0.001)
+
+
+def test_operators_that_onnxruntime_rounds_go_with_the_convolution_in_front_of_them(tmp_path: Path) -> None:
+    source, path = graphs.saved(graphs.residual_block(), tmp_path / "block.onnx"), tmp_path / "int8.onnx"
+    image = np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)
+    quantise(source, path, "minmax", [{"x": image}], {}, scheme="symmetric", excluded=["a1"])
+    network, quantised = open_network(source), read_graph(path)
+    units = {unit.name: unit.nodes for unit in keepable_units(network, quantised, ["a1"], rounds_others=True)}
+    assert list(units) == ["stem", "d", "a2", "b1", "b2", "head"]  # in running order, without what is kept anyhow
+    assert units["stem"] == {"stem", "node_s"}
+    assert units["a2"] == {"a2", "node_sum1", "node_r1"}
+    alone = keepable_units(network, quantised, ["a1"], rounds_others=False)
+    assert [unit.nodes for unit in alone] == [{name} for name in units]
