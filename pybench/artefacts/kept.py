@@ -2,7 +2,7 @@
 """Search of the nodes that have to stay in FP32, as JSON: what is kept, and each graph that was tried.
 
 Each trial is the file that the quantiser writes with these nodes kept, so what fuses or shares a pair is in its error.
-It is run on onnxruntime's CPU provider, pairs as they stand, on the samples that ranges are found on: they judge no
+It is run on onnxruntime's CPU provider, pairs as they stand, on the samples that ranges are found on. They judge no
 accuracy, unless the plan's data has no split for training.
 """
 

@@ -9,6 +9,7 @@ Into a graph:
 - `int8` and `weight_only`: quantisers of onnxruntime, of all values or of weights alone
 - `modelopt`: NVIDIA's quantiser; `modelopt_process` runs it in an environment of its own
 - `pooling` writes MaxPool in other operators, `sensitivity` leaves out Q/DQ node by node
+- `keeping` searches the nodes that have to stay in FP32
 - `fake_quantisation` trains torch models with rounding
 
 Of a graph: `execution` compares outputs with FP32's, FP16 and BF16 by `emulation`. `notes`: what a file says of itself.
