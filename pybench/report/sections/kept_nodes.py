@@ -24,7 +24,7 @@ _NAMED = 3  # kept nodes in a cell; the table of nodes has all
 _NOTES = (
     "Signal error: norm of the difference from FP32, over the norm of what the inputs change in the outputs.",
     "Files tried: each was quantised and run. Time: of the whole search.",
-    "Without one of the kept nodes, the bound is not met; another set may still be smaller.",
+    "Each kept node was also tried quantised, and the bound was not met then; another set may still be smaller.",
 )
 _NODE_NOTES = (
     "The signal error with this node quantised and all others in FP32.",
