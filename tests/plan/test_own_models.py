@@ -201,9 +201,10 @@ def test_a_quantised_file_is_taken_as_it_is_and_keeps_nothing(tmp_path: Path, lo
 
 def test_no_nodes_are_searched_in_a_quantised_file(tmp_path: Path, problems: Problems) -> None:
     write("quantised-to-qdq", tmp_path)
-    (found,) = problems("  - {workload: infer, model: model.onnx, precision: int8, keep_error_max: 0.1}\n")
+    entry = "{workload: infer, model: model.onnx, runtime: onnxruntime, precision: int8, keep_error_max: 0.1}"
+    (found,) = problems(f"  - {entry}\n")
     assert found == (
-        "4:76: `keep_error_max`: model.onnx: it is quantised already, and nodes to keep in FP32 are searched while a "
+        "4:97: `keep_error_max`: model.onnx: it is quantised already, and nodes to keep in FP32 are searched while a "
         "file in FP32 is quantised (name the model's file in FP32)"
     )
 
