@@ -9,6 +9,7 @@ accuracy, unless the plan's data has no split for training.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.code import named_code
 from pybench.catalogue.quantisers import QUANTISERS
+from pybench.errors import InputError
 from pybench.measurement.result import Result
 from pybench.onnx_file.graph import read_graph
 from pybench.precision.audit import require_fp32
@@ -29,17 +31,23 @@ from pybench.precision.keeping import KeepSearch, Trial, keepable_units, search
 from pybench.precision.network import open_network
 
 SCHEMA_VERSION = 1
+_TRIAL = "trial.onnx"
 SEARCHED_SAMPLES = 128  # at most: they are held in memory, and each trial runs all of them
 
 
 def make(request: MakeRequest, path: Path) -> Result:
     """Writes {schema_version, kept, found, signal_error_alone, trials}; `kept` also has what the plan's keep-list
-    names. Raises InputError where the bound is not met."""
+    names. Raises InputError where the bound is not met, or samples are too few to tell."""
     parameters, source = request.parameters, request.needed("onnx", "model")
     require_fp32(source)
     network = open_network(source)
     named = matching_nodes(network, parameters["keep_fp32"])
     samples = CalibrationSamples.of_file(source, request, parameters)
+    if samples.total < 2:
+        raise InputError(
+            "keep_error_max bounds the error against what samples change in the outputs, and there is one sample",
+            hint="raise calibration_images",
+        )
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".trials-") as folder:
         run = _running(request, source, samples, named, Path(folder))
         nothing_kept = run(frozenset())
@@ -49,9 +57,6 @@ def make(request: MakeRequest, path: Path) -> Result:
     kept = sorted(named.union(*(unit.nodes for unit in found.kept)))
     _write(path, kept, found)
     return Result(labels={"kept_search": _summary(found, len(units), samples)})
-
-
-_TRIAL = "trial.onnx"
 
 
 def _running(
@@ -96,7 +101,9 @@ def _summary(found: KeepSearch, units: int, samples: CalibrationSamples) -> dict
         "samples": found.found.agreement.samples,
         "source": samples.source,
         "held_out": samples.held_out,
-        "alone": dict(sorted(alone.items(), key=lambda entry: -1 * (entry[1] or 0.0))),
+        "alone": dict(
+            sorted(alone.items(), key=lambda entry: math.inf if entry[1] is None else entry[1], reverse=True)
+        ),
     }
 
 

@@ -97,10 +97,11 @@ def search(units: Sequence[KeepableUnit], run: Callable[[frozenset[str]], Agreem
         return trials.result(())
     alone = {unit: trials.of([other for other in units if other != unit], "one quantised") for unit in units}
     ranking = sorted(units, key=lambda unit: -alone[unit].signal_error)
-    least = alone[ranking[-1]].signal_error if ranking else math.inf
+    least = alone[ranking[-1]].signal_error if ranking else trials.of((), "nothing kept").signal_error
     if least > error_max:
         raise InputError(
-            f"the signal error is {least:.3g} with all but one of {len(units)} nodes in FP32, "
+            f"the signal error is {f'{least:.3g}' if least < math.inf else 'no number'} with all but one of "
+            f"{len(units)} nodes in FP32, "
             f"and keep_error_max is {error_max:g}",
             hint="raise keep_error_max, or use precision: fp32",
         )

@@ -135,6 +135,11 @@ def test_a_bound_that_cannot_be_met_says_what_was_reached(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_one_sample_tells_no_signal(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is one sample"):
+        searched(DIGITS.with_factors(keep_error_max=0.1, calibration_images=1), tmp_path)
+
+
 def test_a_search_is_shared_by_workloads_and_batches_and_absent_from_other_recipes() -> None:
     case = DIGITS.with_factors(keep_error_max=0.01)
     others = [case.with_factors(batch=7), case.with_factors(workload="accuracy", images="digits")]

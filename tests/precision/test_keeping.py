@@ -87,6 +87,11 @@ def test_a_bound_that_no_node_may_be_quantised_for_is_an_error(units: list[Keepa
         search(units, lambda kept: agreement(0.2), 0.001)
 
 
+def test_a_model_whose_outputs_do_not_vary_is_told_so() -> None:
+    with pytest.raises(InputError, match="the signal error is no number with all but one of 10 nodes"):
+        search(UNITS, lambda kept: agreement(None), 0.5)
+
+
 def test_operators_that_onnxruntime_rounds_go_with_the_convolution_in_front_of_them(tmp_path: Path) -> None:
     source, path = graphs.saved(graphs.residual_block(), tmp_path / "block.onnx"), tmp_path / "int8.onnx"
     image = np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)
