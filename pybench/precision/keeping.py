@@ -3,12 +3,12 @@
 
 1. Rank: the error with one unit alone quantised, for each unit.
 2. Bisect: the fewest units from the top of the ranking that meet the bound when they are kept.
-3. Prune: each kept unit is quantised again if the bound still holds, the one with the least error first.
+3. Prune: each kept unit is quantised again if the bound still holds, the one with the least error first, until none is.
 
-With n units, of which the ranking keeps k, at most 1 + n + log2(n) + k graphs are tried. Where a kept unit never adds
-to the error, no single unit of the result can be left out; another set may still be smaller. Layers that stay in
-floating point by such a ranking: Wu et al. 2020, section 6.1 (arXiv:2004.09602). Knows no files: the caller runs the
-graphs. At least one unit stays quantised, for with none of them nothing is left to measure.
+With n units, of which the ranking keeps k, at most 1 + n + log2(n) + k graphs are tried. Each pass of pruning that
+leaves a unit out adds as many as are still kept. No single unit of the result can be left out; another set may still be
+smaller. Layers that stay in floating point by such a ranking: Wu et al. 2020, section 6.1 (arXiv:2004.09602). Knows no
+files: the caller runs the graphs. At least one unit stays quantised, for with none of them nothing is left to measure.
 """
 
 from __future__ import annotations
@@ -112,11 +112,13 @@ def search(units: Sequence[KeepableUnit], run: Callable[[frozenset[str]], Agreem
             meeting = middle
         else:
             failing = middle
-    kept = ranking[:meeting]
-    for unit in reversed(ranking[:meeting]):
-        rest = [other for other in kept if other != unit]
-        if trials.meets(rest, "one less"):
-            kept = rest
+    kept, before = ranking[:meeting], 0
+    while len(kept) != before:
+        before = len(kept)
+        for unit in reversed(kept):
+            rest = [other for other in kept if other != unit]
+            if trials.meets(rest, "one less"):
+                kept = rest
     return trials.result(kept)
 
 

@@ -69,6 +69,8 @@ def test_it_keeps_as_few_nodes_as_the_smallest_of_all_sets(
     meeting = [names for names, error in errors.items() if error <= 0.0075]
     assert frozenset(content["found"]) in meeting
     assert len(content["found"]) == min(map(len, meeting)) > 0
+    tried = {frozenset(trial["kept"]) for trial in content["trials"]}
+    assert {frozenset(content["found"]) - {name} for name in content["found"]} <= tried - set(meeting)
     for trial in content["trials"]:
         assert trial["signal_error"] == errors[frozenset(trial["kept"])]
     assert result.labels["kept_search"]["after"]["signal_error"] == errors[frozenset(content["found"])]

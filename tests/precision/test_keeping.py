@@ -69,6 +69,21 @@ def test_a_node_that_another_one_makes_good_is_quantised_again() -> None:
         assert (run(frozenset({"n1", "n2"} - {unit.name})).signal_error or 0) > 0.1
 
 
+def test_no_kept_node_can_be_left_out_where_errors_cancel() -> None:
+    rng = np.random.default_rng(0)
+    directions = {unit.name: vector for unit, vector in zip(UNITS, rng.standard_normal((len(UNITS), 3)), strict=True)}
+
+    def run(kept: frozenset[str]) -> Agreement:
+        rest = [vector for name, vector in directions.items() if name not in kept]
+        return agreement(float(np.linalg.norm(np.sum(rest, axis=0))))
+
+    for bound in (1.5, 1.6, 1.8):
+        found = search(UNITS, run, bound)
+        kept = frozenset(unit.name for unit in found.kept)
+        assert (run(kept).signal_error or 0) <= bound
+        assert all((run(kept - {name}).signal_error or 0) > bound for name in kept)
+
+
 def test_nothing_is_ranked_where_nothing_has_to_be_kept() -> None:
     found = search(UNITS, independent({"n0": 0.01}), 0.02)
     assert (found.kept, len(found.trials), found.errors_alone) == ((), 1, {})
