@@ -110,7 +110,8 @@ def by_onnxruntime(
 
     parameters = request.parameters
     floating = floating_type(parameters["precision"])
-    excluded = matching_nodes(open_network(source), kept_expression(request))
+    expression = kept_expression(request)
+    excluded = matching_nodes(open_network(source), expression) if expression else set()
     calibration = samples.record(parameters["calibration"], digest(samples))
     method, scheme = parameters["calibration"], parameters["scheme"]
     by_channel = parameters.get("granularity") != "tensor"

@@ -86,7 +86,7 @@ def quantise(
     excluded: names of nodes of its plain form (`network`) that are left alone
     by_channel: a weight has one scale for each output channel, else one
     pairs_weights: weights stay in FP32 in front of a pair of Q/DQ, and biases in FP32
-    ranges: a file for what calibration finds; where it exists, the ranges in it are taken. older versions of
+    ranges: a file for what calibration finds; where it exists, the ranges in it are taken. Older versions of
         onnxruntime do not keep them, and find them each time
 
     Returns the names that the excluded nodes have in the result: onnxruntime fuses some with what stands behind them.
