@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pybench.campaign.environments import read_environments
 from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.dataset import ArtefactRecord, Dataset
 
@@ -28,9 +29,12 @@ class KeptNodes:
 def read_kept_nodes(dataset: Dataset) -> tuple[KeptNodes, ...]:
     """Of each search that met its bound, in the order of the plan's cases."""
     made = {making.digest: making for making in dataset.artefacts if making.labels.get("kept_search")}
+    if not made:
+        return ()
+    installed = {name: known.sha256 for name, known in read_environments(dataset.campaign).items()}
     cases: dict[str, list[str]] = {}
-    for case in dataset.plan.cases if made else ():
-        for recipe in in_making_order(recipes_of(case)):
+    for case in dataset.plan.cases:
+        for recipe in in_making_order(recipes_of(case, environment=installed.get(case.environment or ""))):
             if recipe.digest in made:
                 cases.setdefault(recipe.digest, []).append(case.id)
     return tuple(

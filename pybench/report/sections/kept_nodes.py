@@ -105,7 +105,8 @@ def nodes_table(found: Sequence[KeptNodes], names: Sequence[str]) -> Table:
 def _name(one: KeptNodes) -> str:
     """`mobilenet-v2 int8 pybench keep_error_max=0.05`: the parameters of the search that are names, and the bound."""
     values = dict(one.making.parameters)
-    shown = [values[name] for name in KINDS[one.making.kind].title if isinstance(values.get(name), str)]
+    named = (*KINDS[one.making.kind].title, "environment")
+    shown = [values[name] for name in named if isinstance(values.get(name), str)]
     return " ".join([*shown, f"keep_error_max={values['keep_error_max']:g}"])
 
 

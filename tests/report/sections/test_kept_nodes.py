@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ defaults: {device: cpu, threads: 1, calibration_images: 8, iterations: 3, energy
 matrix:
   - {workload: infer, model: fragile.onnx, runtime: onnxruntime, precision: int8, quantiser: pybench,
      granularity: tensor, batch: [1, 8], keep_error_max: [null, 0.2, 1.0, 0.0001]}
+"""
+IN_AN_ENVIRONMENT = """
+  - {workload: infer, model: fragile.onnx, runtime: onnxruntime, precision: int8, quantiser: pybench,
+     granularity: tensor, environment: [null, here], keep_error_max: 0.2}
+environments: {here: {python: %s}}
 """
 
 pytestmark = pytest.mark.process  # the campaign runs
@@ -57,3 +63,16 @@ def test_the_fragile_node_stays_and_a_bound_out_of_reach_leaves_its_cases_unbuil
     for one in found.values():
         for case_id in one.cases:
             assert case_id in text
+
+
+@pytest.mark.slow
+def test_each_environment_has_a_search_of_its_own(tmp_path: Path) -> None:
+    fragile(tmp_path / "fragile.onnx", "b1")
+    start = PLAN[: PLAN.index("matrix:")]
+    (tmp_path / "plan.yaml").write_text(start + "matrix:" + IN_AN_ENVIRONMENT % sys.executable)
+    assert main(["run", str(tmp_path / "plan.yaml"), "--out", str(tmp_path / "c")]) == 0
+    dataset = load(tmp_path / "c")
+    found = read_kept_nodes(dataset)
+    assert [one.cases for one in found] == [(case.id,) for case in dataset.plan.cases]
+    names = {row["search"] for row in rows_of(write_report(dataset), "kept-nodes")}
+    assert sorted("here" in name.split() for name in names) == [False, True]
