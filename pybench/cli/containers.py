@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from pybench.case import Case
 from pybench.cli.show import say
@@ -25,3 +26,8 @@ def refuse_environments(cases: Iterable[Case]) -> None:
             "environments are interpreters of this machine, and the plan was to run in an image",
             hint="use no image, or select cases without environment: `--filter environment=null`",
         )
+
+
+def not_here(pythons: Mapping[str, str | Path]) -> dict[str, str]:
+    """Those environments whose interpreter is not on this machine. `pythons`: name -> path."""
+    return {name: str(python) for name, python in pythons.items() if not Path(python).exists()}

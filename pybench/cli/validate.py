@@ -11,6 +11,7 @@ from pybench.case import Case
 from pybench.case.executing import runs_nowhere
 from pybench.case.service_levels import bounds_of
 from pybench.cli.case_table import extent, varying
+from pybench.cli.containers import not_here
 from pybench.cli.options import JsonOption, PlanArgument, SetOption
 from pybench.cli.show import SHORT_ID, print_json
 from pybench.cli.stopping import rule_text, stopping_json
@@ -28,6 +29,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         if as_json:
             print_json({"file": error.file, "valid": False, "problems": [_problem_json(one) for one in error.problems]})
         raise
+    absent = not_here(loaded.environments)
     summary = {
         "file": str(plan),
         "valid": True,
@@ -40,6 +42,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "on_no_machine": _on_no_machine(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
         "environments": {name: str(python) for name, python in loaded.environments.items()},
+        "environments_not_here": list(absent),
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
     if as_json:
@@ -62,7 +65,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         published = counted(len(contrast.reference), "published value") if contrast.reference else ""
         print(f"  comparison: {'; '.join(filter(None, [contrast.title(), bounds, published]))}")
     for name, python in loaded.environments.items():
-        print(f"  environment {name}: {python}")
+        print(f"  environment {name}: {python}{' (not on this machine)' if name in absent else ''}")
     for value, file in loaded.files.items():
         print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
 

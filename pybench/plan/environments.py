@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`environments` of a plan: interpreters of this machine, by the names that the factor `environment` has.
 
-Whether a path is there and can be executed is told here. What an interpreter has installed is `pybench.machine`'s
-question: it has to be started for that.
+A plan is also written where its interpreters are not, so a path that does not exist is no fault of the plan.
+Whether an interpreter is there, and what it has installed, is `pybench.machine`'s question.
 """
 
 from __future__ import annotations
@@ -115,10 +115,7 @@ def _path_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
         inside = path / "bin" / "python"
         hint = f"write {given.rstrip('/')}/bin/python" if inside.exists() else "give the interpreter in it"
         yield node.place.problem(f"environment {name}: {given} is a folder", hint)
-    elif not path.exists():
-        hint = f"paths are relative to the plan's folder, {folder}"
-        yield node.place.problem(f"environment {name}: no such interpreter: {given}", hint)
-    elif not os.access(path, os.X_OK):
+    elif path.exists() and not os.access(path, os.X_OK):
         yield node.place.problem(f"environment {name}: {given} cannot be executed", "give the path of a Python")
 
 

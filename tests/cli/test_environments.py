@@ -91,6 +91,28 @@ def test_an_environment_that_cannot_run_its_cases_is_an_error_of_the_plan(plan: 
     assert main(["run", str(plan), "--out", str(plan.parent / "campaign"), "-k", "environment=old"]) == EXIT_OK
 
 
+def test_a_plan_for_another_machine_is_valid_and_submitted_and_does_not_run_here(plan: Path, capsys: Captured) -> None:
+    plan.write_text(PLAN.replace("venvs/new", "/gpu-server/new"))
+    assert main(["validate", str(plan)]) == EXIT_OK
+    shown = capsys.readouterr().out.splitlines()
+    assert "  environment new: /gpu-server/new/bin/python (not on this machine)" in shown
+    assert f"  environment old: {plan.parent}/venvs/old/bin/python" in shown
+    assert main(["validate", str(plan), "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["environments_not_here"] == ["new"]
+    campaign = plan.parent / "campaign"
+    assert main(["run", str(plan), "--out", str(campaign)]) == EXIT_USAGE
+    assert capsys.readouterr().err == (
+        f"{plan}:6:17: `environment`: new: /gpu-server/new/bin/python cannot be started: No such file or directory "
+        "(give the path of a Python, such as bin/python of a virtual environment)\n"
+    )
+    assert not campaign.exists()
+    site = plan.parent / "site.yaml"
+    site.write_text('kind: slurm\njob: {time: "10"}\n')
+    assert main(["submit", str(plan), "--site", str(site), "--out", str(campaign), "--dry-run"]) == EXIT_OK
+    said = "environment new: /gpu-server/new/bin/python is not on this machine; every node has to have it there\n"
+    assert said in capsys.readouterr().err
+
+
 def test_a_dry_run_of_a_changed_environment_says_so(plan: Path, capsys: Captured) -> None:
     campaign = str(plan.parent / "campaign")
     assert main(["run", str(plan), "--out", campaign, "-k", "environment=new"]) == EXIT_OK
