@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign.batch_job import BatchJob, this_batch_job
-from pybench.campaign.storage import make_folder, storage_error, temporary_name
+from pybench.campaign.storage import create_bytes, make_folder
 
 HEARTBEAT_S = 30.0  # how often a runner touches its claim while it waits for a worker
 STALE_S = 300.0  # ten heartbeats: a claim from elsewhere that is older belongs to a dead runner
@@ -75,18 +75,8 @@ def _claimant_of(text: str) -> Claimant | None:
 def claim(path: Path, claimant: Claimant) -> bool:
     """Claims `path` for `claimant`; False when somebody has claimed it before."""
     make_folder(path.parent, exist_ok=True)
-    temporary = temporary_name(path)
-    try:
-        temporary.write_text(json.dumps({"schema_version": 1, **asdict(claimant)}) + "\n")
-        os.link(temporary, path)
-    except FileExistsError:
-        return temporary.samefile(path)  # NFS: the link was made, its answer lost, and the client asked again
-    except OSError as error:
-        raise storage_error(error, path) from error
-    finally:
-        with contextlib.suppress(OSError):  # on a file system that has become read-only it cannot be removed
-            temporary.unlink()
-    return True
+    content = json.dumps({"schema_version": 1, **asdict(claimant)}) + "\n"
+    return create_bytes(path, content.encode(), is_lasting=False)
 
 
 def is_alive(path: Path, claimant: Claimant) -> bool:

@@ -77,8 +77,8 @@ def restore_hint(path: Path) -> str:
     """What to do about a stored file that is damaged: a plan's is not remade by running, a run's is."""
     if path.name == STOPPED:
         return f"remove it and run {path.parent} again: what was decided follows from the runs"
-    if path.name == ENVIRONMENTS:
-        return "restore it; without it pybench cannot tell whether the environments are still the same"
+    if path.parent.name == ENVIRONMENTS:
+        return "restore it; without it pybench cannot tell whether the environment is still the same"
     if path.name == PLAN_RESOLVED:
         return f"restore it; or run {path.with_name(PLAN)} again with another --out: nothing here was changed"
     return f"restore it, or remove its folder {path.parent} and run again"
@@ -259,11 +259,6 @@ class CampaignDirectory:
         return self.path / PLAN_RESOLVED
 
     @property
-    def environments(self) -> Path:
-        """What the environments of the plan have installed; there where the plan has some, and its runs have begun."""
-        return self.path / ENVIRONMENTS
-
-    @property
     def stopped(self) -> Path:
         """Why no further block is run; there where the plan has a rule for it, and it ended the campaign."""
         return self.path / STOPPED
@@ -302,6 +297,14 @@ class CampaignDirectory:
         """Numbers of the submissions, oldest first, recorded or not."""
         names = [entry.name for entry in self.cluster.iterdir()] if self.cluster.is_dir() else []
         return sorted(int(match[1]) for name in names if (match := _SUBMISSION.fullmatch(name)))
+
+    def environment(self, name: str) -> Path:
+        """What an environment of the plan has installed; there where its runs have begun."""
+        return self.path / ENVIRONMENTS / f"{name}.json"
+
+    def environments(self) -> list[Path]:
+        """The files of all environments whose runs have begun, by name."""
+        return sorted((self.path / ENVIRONMENTS).glob("[!.]*.json"))
 
     def sensor(self, uuid: str) -> Path:
         """The profile of one GPU's power sensor that every run of this campaign uses."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""environments.json: what each environment of a plan was when the campaign began with it.
+"""environments/NAME.json: what each environment of a plan was when the campaign began with it.
 
 A campaign does not continue in an environment whose Python or packages have changed: its runs would be other runs of
-the same cases. Paths are no part of it, so the same packages elsewhere are the same environment.
+the same cases. Paths are no part of it, so the same packages elsewhere are the same environment. Runners that begin at
+the same time, as those of an array of jobs do, agree on one: each file is created once, and never written again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pybench.campaign import storage
@@ -39,22 +41,21 @@ class KnownEnvironment:
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        return {"python": self.python, "sha256": self.sha256, "packages": dict(self.packages)}
+        """The content of its file."""
+        content = {"python": self.python, "sha256": self.sha256, "packages": dict(self.packages)}
+        return {"schema_version": SCHEMA_VERSION, **content}
 
 
 def read_environments(campaign: CampaignDirectory) -> dict[str, KnownEnvironment]:
-    """By their names; empty where there is no such file. Raises CorruptError where it is malformed."""
-    if not campaign.environments.is_file():
-        return {}
-    stored = read_checked(campaign.environments, ("environments",))["environments"]
-    try:
-        found = {name: KnownEnvironment(one["python"], one["packages"]) for name, one in stored.items()}
-        broken = [name for name, one in found.items() if one.sha256 != stored[name]["sha256"]]
-    except (TypeError, KeyError, AttributeError) as error:
-        raise CorruptError(f"{campaign.environments}: {error}", hint=restore_hint(campaign.environments)) from error
-    if broken:
-        what = f"{campaign.environments}: the digest of {broken[0]} does not fit its packages"
-        raise CorruptError(what, hint=restore_hint(campaign.environments))
+    """By their names; empty where none has begun. Raises CorruptError for a file that is malformed."""
+    return {path.stem: _read(path) for path in campaign.environments()}
+
+
+def _read(path: Path) -> KnownEnvironment:
+    stored = read_checked(path, ("python", "sha256", "packages"))
+    found = KnownEnvironment(stored["python"], stored["packages"])
+    if not isinstance(found.packages, dict) or found.sha256 != stored["sha256"]:
+        raise CorruptError(f"{path}: the digest does not fit the packages", hint=restore_hint(path))
     return found
 
 
@@ -75,12 +76,12 @@ def refuse_changed_environments(campaign: CampaignDirectory, found: Mapping[str,
 def keep_environments(campaign: CampaignDirectory, found: Mapping[str, KnownEnvironment]) -> None:
     """Stores the environments that a campaign begins with; the directory has to be there. Raises as
     `refuse_changed_environments`."""
-    if not found:
-        return
+    for name, environment in found.items():
+        path = campaign.environment(name)
+        storage.make_folder(path.parent, exist_ok=True)
+        if not path.exists():
+            storage.create_bytes(path, storage.json_bytes(environment.as_json()))
     refuse_changed_environments(campaign, found)
-    all_of_them = dict(sorted({**read_environments(campaign), **found}.items()))
-    content = {name: environment.as_json() for name, environment in all_of_them.items()}
-    storage.write_json(campaign.environments, {"schema_version": SCHEMA_VERSION, "environments": content})
 
 
 def _changes(before: KnownEnvironment, now: KnownEnvironment) -> Iterator[str]:

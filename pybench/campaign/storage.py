@@ -43,6 +43,27 @@ def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True, option: 
         raise storage_error(error, path, option) from error
 
 
+def create_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> bool:
+    """Writes a file whole where there is none; False where there is one, which stays. Of several processes one wins:
+    `link(2)` fails when the name exists, on NFS too. `is_lasting`: as in `write_bytes`."""
+    temporary = temporary_name(path)
+    try:
+        temporary.write_bytes(content)
+        if is_lasting:
+            sync(temporary)
+        os.link(temporary, path)
+        if is_lasting:
+            sync(path.parent)
+    except FileExistsError:
+        return temporary.samefile(path)  # NFS: the link was made, its answer lost, and the client asked again
+    except OSError as error:
+        raise storage_error(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):  # on a file system that has become read-only it cannot be removed
+            temporary.unlink()
+    return True
+
+
 def relative(path: Path, folder: Path) -> str:
     """`path` from a folder that it was made from; `Path.relative_to` takes 30 times as long."""
     return str(path).removeprefix(f"{folder}/")

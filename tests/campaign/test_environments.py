@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""environments.json: written once, told apart by digest, and no campaign continues in another environment."""
+"""environments/NAME.json: written once, told apart by digest, and no campaign continues in another environment."""
 
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,10 +34,28 @@ def campaign(tmp_path: Path) -> CampaignDirectory:
 def test_what_is_kept_is_read_again_and_more_is_added(campaign: CampaignDirectory) -> None:
     assert read_environments(campaign) == {}
     keep_environments(campaign, {})
-    assert not campaign.environments.exists()
+    assert not list(campaign.path.iterdir())
     keep_environments(campaign, {"old": OLD})
     keep_environments(campaign, {"new": NEW})
     assert read_environments(campaign) == {"old": OLD, "new": NEW}
+
+
+def test_of_runners_that_begin_together_all_but_one_environment_are_refused(campaign: CampaignDirectory) -> None:
+    """Threads let go of the interpreter at each call of the system, so they interleave as processes do."""
+    start = threading.Barrier(8)
+
+    def begin(number: int) -> bool:
+        start.wait()
+        mine = KnownEnvironment("3.11.2", {"torch": f"2.{number}"})
+        try:
+            keep_environments(campaign, {"shared": mine, f"own-{number}": mine})
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(begin, range(8))) == 1
+    assert set(read_environments(campaign)) == {"shared", *(f"own-{number}" for number in range(8))}
 
 
 def test_the_digest_is_that_of_python_and_packages_in_any_order() -> None:
@@ -46,7 +66,7 @@ def test_the_digest_is_that_of_python_and_packages_in_any_order() -> None:
 
 def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: CampaignDirectory) -> None:
     keep_environments(campaign, {"mine": OLD})
-    before = campaign.environments.read_bytes()
+    before = campaign.environment("mine").read_bytes()
     changed = KnownEnvironment("3.11.3", {"numpy": "2.5.0", "torch": "2.10.0", "six": "1.17"})
     for refuse in (keep_environments, refuse_changed_environments):
         with pytest.raises(UsageError) as raised:
@@ -55,7 +75,7 @@ def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: Ca
             f"the environment mine has changed since {campaign.path} began: Python 3.11.2 is 3.11.3 now, "
             "numpy 2.4.6 is 2.5.0 now, pillow 12.0 was removed, six 1.17 was added"
         )
-    assert campaign.environments.read_bytes() == before
+    assert campaign.environment("mine").read_bytes() == before
     many = KnownEnvironment("3.11.2", {f"package-{number}": "1" for number in range(9)})
     with pytest.raises(UsageError, match="package-2 1 was added and 8 more"):
         refuse_changed_environments(campaign, {"mine": many})
@@ -64,20 +84,21 @@ def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: Ca
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda content: content["environments"]["mine"]["packages"].update(numpy="9"),
-        lambda content: content["environments"]["mine"].pop("python"),
-        lambda content: content.update(environments=[]),
-        lambda content: content.pop("environments"),
+        lambda content: content["packages"].update(numpy="9"),
+        lambda content: content.pop("python"),
+        lambda content: content.update(packages=[]),
+        lambda content: content.update(python=None),
     ],
 )
 def test_a_damaged_file_is_corrupt_and_not_replaced(campaign: CampaignDirectory, damage: object) -> None:
     keep_environments(campaign, {"mine": OLD})
-    content = json.loads(campaign.environments.read_text())
+    path = campaign.environment("mine")
+    content = json.loads(path.read_text())
     damage(content)  # type: ignore[operator]
-    campaign.environments.write_text(json.dumps(content))
+    path.write_text(json.dumps(content))
     with pytest.raises(CorruptError):
         keep_environments(campaign, {"mine": OLD})
-    assert json.loads(campaign.environments.read_text()) == content
+    assert json.loads(path.read_text()) == content
 
 
 def test_all_that_a_case_opens_is_made_in_its_environment_and_anew_in_a_changed_one() -> None:

@@ -54,13 +54,14 @@ def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Ca
     assert software["brought_by_environment"] == f"{MARKER} 1.0 against 2.0"
     archive = tmp_path / "published.zip"
     assert main(["publish", str(campaign), "--archive", str(archive), "--license", "CC-BY-4.0"]) == EXIT_OK
+    assert "check before you publish" not in capsys.readouterr().err
     with zipfile.ZipFile(archive) as published:
         texts = {
             Path(name).name: published.read(name).decode() for name in published.namelist() if "/runs/" not in name
         }
-    assert str(tmp_path) not in texts["plan.resolved.json"] + texts["environments.json"]
+    assert str(tmp_path) not in texts["plan.resolved.json"] + texts["new.json"]
     assert json.loads(texts["plan.resolved.json"])["environments"]["new"] == {"python": "python"}
-    assert json.loads(texts["environments.json"])["environments"]["new"]["packages"]["acme-marker"] == "2.0"
+    assert json.loads(texts["new.json"])["packages"]["acme-marker"] == "2.0"
 
 
 def table(campaign: Path, name: str) -> list[dict[str, str]]:
@@ -76,7 +77,7 @@ def test_a_plan_that_drops_environments_keeps_a_table_of_facts_alone(tmp_path: P
     tables = {table.name for table in (tmp_path / "campaign/report/tables").iterdir()}
     assert "environment.csv" in tables
     assert "environments.csv" not in tables
-    assert not (tmp_path / "campaign/environments.json").exists()
+    assert not (tmp_path / "campaign/environments").exists()
 
 
 def test_an_environment_that_cannot_run_its_cases_is_an_error_of_the_plan(plan: Path, capsys: Captured) -> None:

@@ -24,7 +24,7 @@ from pybench.errors import CorruptError, UsageError
 from pybench.publication.pack import sums
 
 _ATTEMPT = re.compile(r"runs/[0-9a-f]{64}/block-\d{3,}/attempt-\d{2,}/[^/]+")
-_SENSOR = re.compile(r"sensors/[^/]+\.json")
+_ONE_FILE_EACH = re.compile(rf"(?:{layout.SENSORS}|{layout.ENVIRONMENTS})/[^/]+\.json")
 _MADE = re.compile(r"artefacts/([0-9a-f]{64}(?:\.failed-\d+)?)/([^/]+)")
 _RECORDS = (".json", ".csv", ".log")
 _DOCUMENTS = (*sums.DOCUMENTS, sums.SUMS, sums.SIGNATURE)  # of a publication that is published again
@@ -79,7 +79,7 @@ def select(campaign: CampaignDirectory, *, with_artefacts: bool) -> Selection:
 def _kind(name: str) -> str:
     """`record`: published; `made`: an artefact's file; `own`: pybench's, and never published; `foreign`: not
     pybench's."""
-    if name in sums.CAMPAIGN_FILES or _SENSOR.fullmatch(name):
+    if name in sums.CAMPAIGN_FILES or _ONE_FILE_EACH.fullmatch(name):
         return "record"
     if name.endswith((layout.CLAIM_SUFFIX, storage.TEMPORARY_SUFFIX)):
         return "own"

@@ -25,6 +25,7 @@ _FOLDERS = {
     layout.RUNS: "every run: case, environment, outcome, metrics and readings",
     layout.ARTEFACTS: "how checkpoints, graphs and engines were made",
     layout.SENSORS: "how the power sensors behaved",
+    layout.ENVIRONMENTS: "what the environments of the plan had installed",
 }
 _FILES = {
     layout.PLAN_RESOLVED: ("what the plan means: every case, the seed, the criteria", "application/json"),

@@ -41,6 +41,8 @@ _DOUBTFUL = {
         r"(?<![\w.:/-])/(?!(?:proc|sys|dev|usr|lib|lib64|bin|etc|opt|tmp)/|home/user-\d)[\w.+-]+/[\w.+/-]+"
     ),
 }
+# A version, such as 12.8.4.1 of a package, may look like an address.
+_DOUBTFUL_WITH_VERSIONS = {kind: pattern for kind, pattern in _DOUBTFUL.items() if kind != "an IP address"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +179,9 @@ def leftovers(folder: Path, names: Iterable[str]) -> list[Leftover]:
         if not is_text(name):
             continue
         text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        doubtful = _DOUBTFUL if not name.startswith(f"{layout.ENVIRONMENTS}/") else _DOUBTFUL_WITH_VERSIONS
         for part in _texts(_parse(folder / name, text)) if name.endswith(".json") else [text]:
-            for kind, pattern in _DOUBTFUL.items():
+            for kind, pattern in doubtful.items():
                 for match in pattern.finditer(part):
                     seen.setdefault((kind, match[0][:200]), []).append(name)
     ordered = sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))

@@ -29,8 +29,8 @@ CRATE = "ro-crate-metadata.json"
 README = "README.md"
 
 DOCUMENTS = (DESCRIPTION, BILL, PROVENANCE, CRATE, README)
-CAMPAIGN_FILES = (layout.PLAN, layout.PLAN_RESOLVED, layout.STOPPED, layout.ENVIRONMENTS)
-CAMPAIGN_FOLDERS = (layout.SENSORS, layout.ARTEFACTS, layout.RUNS)
+CAMPAIGN_FILES = (layout.PLAN, layout.PLAN_RESOLVED, layout.STOPPED)
+CAMPAIGN_FOLDERS = (layout.SENSORS, layout.ENVIRONMENTS, layout.ARTEFACTS, layout.RUNS)
 FOLDERS = (*CAMPAIGN_FOLDERS, layout.REPORT)
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
