@@ -198,10 +198,9 @@ def _are(number: int) -> str:
 
 def differences_between(before: Dataset, after: Dataset) -> tuple[SoftwareDifference, ...]:
     """What the `ok` runs of two campaigns have different values of; `before` is the baseline. Packages that one
-    campaign did not load are not here."""
-    first, second = (
-        _of_runs(run for runs in side.software.values() for run in runs.values()) for side in (before, after)
-    )
+    campaign did not load are not here. What an environment of a plan brought is compared with what the one of the same
+    name brought."""
+    first, second = (_of_campaign(side) for side in (before, after))
     return _differing(first, second)
 
 
@@ -229,6 +228,20 @@ def processor_models(dataset: Dataset, case_id: str) -> frozenset[str]:
     """Names of the CPUs that the `ok` runs of a case without any GPU used."""
     runs = dataset.software.get(case_id, {}).values()
     return frozenset(run.facts[PROCESSOR] for run in runs if run.board_model is None and PROCESSOR in run.facts)
+
+
+def _of_campaign(dataset: Dataset) -> dict[str, set[str]]:
+    """Fact or package -> its values; in an environment of the plan, `NAME in ENVIRONMENT`."""
+    environments = {case.id: case.environment for case in dataset.plan.cases}
+    runs: dict[str | None, list[Software]] = {}
+    for case_id, found in dataset.software.items():
+        runs.setdefault(environments.get(case_id), []).extend(found.values())
+    merged: dict[str, set[str]] = {}
+    for environment, inside in runs.items():
+        brought = {name for run in inside for name in run.of_environment} if environment is not None else ()
+        for name, values in _of_runs(inside).items():
+            merged.setdefault(f"{name} in {environment}" if name in brought else name, set()).update(values)
+    return merged
 
 
 def _of_runs(runs: Iterable[Software]) -> dict[str, set[str]]:

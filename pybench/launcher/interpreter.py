@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -96,7 +97,7 @@ def open_interpreter(python: Path) -> Interpreter:
 
 def install_command(python: Path, distributions: Sequence[str]) -> str:
     """What installs packages into an environment, to be typed."""
-    return f"`uv pip install --python {python} {' '.join(distributions)}`"
+    return f"`uv pip install --python {shlex.quote(str(python))} {' '.join(distributions)}`"
 
 
 def _ask(python: Path) -> dict[str, Any]:

@@ -152,6 +152,23 @@ def test_compare_of_other_software_begins_with_what_differs(tmp_path: Path, caps
     assert stored["changes"][0]["change"] == "same"
 
 
+def test_two_campaigns_are_compared_environment_by_environment(tmp_path: Path) -> None:
+    """What has the versions the other way round has the same set of versions."""
+    versions = ("1.31.1", "1.32.0")
+    for folder, order in (("a", versions), ("b", versions[::-1])):
+        cases = [BASELINE.with_factors(environment=name) for name in ("old", "new")]
+        builder = CampaignBuilder(tmp_path / folder, cases, repetitions=1)
+        for case, version in zip(cases, order, strict=True):
+            given = environment(packages={**PACKAGES, "onnxruntime": version}, pybench=f"0.{folder}")
+            builder.run(case, 1, {"latency_p50_ms": 3.0}, environment=given)
+    software = compare(load(tmp_path / "a"), load(tmp_path / "b")).software
+    assert {one.text() for one in software} == {
+        "pybench 0.a against 0.b",
+        "onnxruntime in old 1.31.1 against 1.32.0",
+        "onnxruntime in new 1.32.0 against 1.31.1",
+    }
+
+
 def test_compare_of_another_cpu_model_needs_across_boards_where_no_gpu_ran(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

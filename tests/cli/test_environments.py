@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pybench.case import Case
 from pybench.cli import main
 from pybench.errors import EXIT_OK, EXIT_USAGE
+from tests.support.campaigns import CampaignBuilder
+from tests.support.environments import environment
 from tests.support.virtual_environments import MARKER, install_marker, make_environment, packages_of
 
 Captured = pytest.CaptureFixture[str]
@@ -67,6 +70,16 @@ def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Ca
 def table(campaign: Path, name: str) -> list[dict[str, str]]:
     with open(campaign / "report/tables" / f"{name}.csv", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_what_only_some_cases_need_is_no_difference_between_environments(tmp_path: Path) -> None:
+    """Each environment of the table has the packages of its own cases."""
+    cases = [Case(workload="noop", environment=name) for name in ("old", "new")]
+    builder = CampaignBuilder(tmp_path / "campaign", cases, repetitions=1)
+    for case, loaded in zip(cases, ({"torch": "2.10"}, {"torch": "2.11", "onnx": "1.23"}), strict=True):
+        builder.run(case, 1, {}, environment={**environment(), "packages": loaded})
+    assert main(["report", str(tmp_path / "campaign")]) == EXIT_OK
+    assert table(tmp_path / "campaign", "environments") == [{"package": "torch", "old": "2.10", "new": "2.11"}]
 
 
 def test_a_plan_that_drops_environments_keeps_a_table_of_facts_alone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import pybench
 from pybench.errors import InputError
-from pybench.launcher import FileAccess, Interpreter, open_interpreter
+from pybench.launcher import FileAccess, Interpreter, install_command, open_interpreter
 from pybench.launcher.interpreter import WORKER_PACKAGES
 from tests.support.virtual_environments import install_marker, make_environment, packages_of
 
@@ -117,3 +117,7 @@ def test_a_python_that_the_compiled_module_is_not_for_is_refused(tmp_path: Path)
         open_interpreter(path)
     assert said.value.hint is not None
     assert "uv venv --python 3." in said.value.hint
+
+
+def test_what_is_to_be_typed_is_quoted() -> None:
+    assert install_command(Path("/my envs/python"), ["numpy"]) == "`uv pip install --python '/my envs/python' numpy`"

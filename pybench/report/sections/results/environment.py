@@ -30,7 +30,7 @@ def environment_table(dataset: Dataset) -> Table:
 
 def environments_tables(dataset: Dataset) -> list[Table]:
     """Where the plan has several environments: a row for each package, and for Python, of which their `ok` runs loaded
-    different versions."""
+    different versions. What only some of them loaded follows from their cases, and is in the table of software."""
     loaded: dict[str | None, dict[str, dict[str, None]]] = {}
     for case in dataset.plan.cases:
         found = loaded.setdefault(case.environment, {})
@@ -43,7 +43,7 @@ def environments_tables(dataset: Dataset) -> list[Table]:
     rows = [
         (text_cell(name), *(text_cell(", ".join(found.get(name, ()))) for found in loaded.values()))
         for name in names
-        if len({tuple(found.get(name, ())) for found in loaded.values()}) > 1
+        if len({tuple(sorted(found[name])) for found in loaded.values() if name in found}) > 1
     ]
     columns = (Column("Loaded", ("package",)), *(Column(name or OWN, (name or OWN,)) for name in loaded))
     notes = () if rows else ("The runs of all environments loaded the same versions.",)
