@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.catalogue.packages import PACKAGES, fact_of
+from pybench.catalogue.plugins import Plugin
 from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError
 from pybench.launcher import Launcher, install_command, open_interpreter
 from pybench.machine.facts import Facts, ask, needed_facts
@@ -55,15 +57,31 @@ def _opened(python: Path, cases: Sequence[Case]) -> Environment:
     return Environment(interpreter, facts, KnownEnvironment(interpreter.version, interpreter.packages))
 
 
-def _refuse_lacking(python: Path, cases: Iterable[Case], facts: Facts) -> None:
-    """Raises InputError where something is not installed that a case names or that makes what it opens."""
+def _refuse_lacking(python: Path, cases: Sequence[Case], facts: Facts) -> None:
+    """Raises InputError where something is not installed that a case names or that makes what it opens.
+
+    A package that adds rows has to be there with the code that the cases were read with."""
     needed = dict.fromkeys(need for case in cases for need in packages_of(case))
     lacking = [need for need in needed if not facts[fact_of(need)]["available"]]
-    if not lacking:
-        return
     rows = [PACKAGES[need] for need in lacking if need in PACKAGES]
     installed = [row.distributions[0] for row in rows if row.distributions and not row.is_apart]
     hints = [install_command(python, installed)] if installed else []
     hints += [row.install for row in rows if row.is_apart or not row.distributions]
-    why = "; ".join(f"{need} cannot be used ({facts[fact_of(need)]['why']})" for need in lacking)
-    raise InputError(f"in {python} {why}", hint="; ".join(hints) or f"install {', '.join(lacking)} into it")
+    others = [need for need in lacking if need not in PACKAGES]
+    why = [f"{need} cannot be used ({facts[fact_of(need)]['why']})" for need in lacking]
+    for plugin in dict.fromkeys(plugin for case in cases for plugin in case.plugins()):
+        if refusal := _plugin_refusal(plugin, facts[plugin.fact]):
+            why.append(refusal)
+            others.append(f"{plugin.distribution} {plugin.version}")
+    if why:
+        hints += [f"install {', '.join(others)} into it"] if others else []
+        raise InputError(f"in {python} {'; '.join(why)}", hint="; ".join(hints))
+
+
+def _plugin_refusal(plugin: Plugin, fact: Mapping[str, Any]) -> str | None:
+    """Why the package there does not do for cases that this one adds rows to."""
+    if not fact["available"]:
+        return f"{plugin.distribution} cannot be used ({fact['why']})"
+    if fact["sha256"] != plugin.sha256:
+        return f"{plugin.distribution} {fact['version']} has other code than the {plugin.version} of this plan's rows"
+    return None

@@ -44,10 +44,10 @@ class Machine:
         `pythons`: name of an environment -> path of its interpreter. Raises what `pybench.machine.facts.ask` and
         `open_environments` raise, and UsageError where a package that adds rows of a case has changed."""
         environments = open_environments(cases, pythons)
-        machine = cls(ask(needed_facts(_in_environment(None, cases)), launcher), launcher, environments=environments)
-        for name in (None, *environments):
-            refuse_changed(_in_environment(name, cases), machine.facts_in(name))
-        return machine
+        own = _in_environment(None, cases)
+        facts = ask(needed_facts(own), launcher)
+        refuse_changed(own, facts)
+        return cls(facts, launcher, environments=environments)
 
     def facts_in(self, environment: str | None) -> Facts:
         """What was told in an environment; None: in that of pybench itself."""
