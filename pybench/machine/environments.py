@@ -48,6 +48,9 @@ def open_environments(cases: Sequence[Case], pythons: Mapping[str, str]) -> dict
 
 
 def _opened(python: Path, cases: Sequence[Case]) -> Environment:
+    if not python.is_absolute():  # of a publication, and a name alone would be looked for on PATH
+        hint = "give the plan with its path on this machine: the same packages are the same environment"
+        raise InputError(f"{python} is not the whole path of an interpreter", hint=hint)
     interpreter = open_interpreter(python)
     try:
         facts = ask(needed_facts(cases), interpreter)
