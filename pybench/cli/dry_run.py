@@ -76,9 +76,18 @@ def preview(
     runs = Counter(run.case for run in planned if unsupported[run.case.id] is None)
     known_s = _known(campaign, cases)
     counted = count_multiply_adds([case for case in runs if case.id not in known_s], plan.files)
-    guess = machine.estimate(runs, missing, known_s, counted)
-    runs_and_time = plan.repetitions, blocks, len(planned), done, guess
-    return Preview(str(campaign.path), cases, unsupported, missing, *runs_and_time, machine.known_environments())
+    return Preview(
+        directory=str(campaign.path),
+        cases=cases,
+        unsupported=unsupported,
+        missing=missing,
+        repetitions=plan.repetitions,
+        blocks=blocks,
+        runs=len(planned),
+        done=done,
+        guess=machine.estimate(runs, missing, known_s, counted),
+        environments=machine.known_environments(),
+    )
 
 
 def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:

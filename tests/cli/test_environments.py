@@ -65,6 +65,7 @@ def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Ca
     assert str(tmp_path) not in texts["plan.resolved.json"] + texts["new.json"]
     assert json.loads(texts["plan.resolved.json"])["environments"]["new"] == {"python": "python"}
     assert json.loads(texts["new.json"])["packages"]["acme-marker"] == "2.0"
+    assert "| `environments/` |" in texts["README.md"]
     fetched = tmp_path / "fetched"
     assert main(["fetch", str(archive), "--out", str(fetched)]) == EXIT_OK
     assert main(["replay", str(fetched)]) == EXIT_OK

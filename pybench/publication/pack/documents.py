@@ -278,6 +278,7 @@ _REPLAYED = {
     ReportParts.ALL: "compares it byte for byte",
     ReportParts.NUMBERS: "compares its tables with those published",
 }
+_ENVIRONMENTS = f"| `{layout.ENVIRONMENTS}/` | what the environments of the plan had installed |\n"
 _STOPPED = f"| `{layout.STOPPED}` | after which block the campaign stopped, and why |\n"
 
 
@@ -286,6 +287,7 @@ def _readme(facts: Facts, provenance: Provenance) -> str:
     outcomes = ", ".join(f"{count} {name}" for name, count in facts.outcomes.items())
     warning = "\n**Incomplete**: not every planned run is covered.\n" if provenance.is_incomplete else ""
     stopped = "" if facts.plan.repetitions.stop is None else _STOPPED
+    environments = _ENVIRONMENTS if facts.plan.environments else ""
     by = f"\nBy {', '.join(about.authors)}.\n" if about.authors else ""
     terms = f"\nLicence: {about.license}.\n" if about.license else ""
     return f"""# {about.title or facts.name}
@@ -316,7 +318,7 @@ and in Python `pybench.load(".")` has all of them.
 | --- | --- |
 | `plan.yaml`, `plan.resolved.json` | what was asked, and what it means |
 {stopped}| `runs/`, `artefacts/`, `sensors/` | what was measured, run by run |
-| `report/` | {parts.meaning} |
+{environments}| `report/` | {parts.meaning} |
 | `publication.json` | what this is, what was redacted or left out, what made the report |
 | `sbom.cdx.json` | what took part (CycloneDX) |
 | `provenance.intoto.json` | where it comes from (in-toto, SLSA) |
