@@ -42,7 +42,8 @@ class Quantiser:
     at_run: each run finds the ranges of its activations, so that a plan chooses no calibration, either
     keeps_nodes: whether it takes `keep_fp32`
     searches_kept: whether it takes `keep_error_max`: it writes a file in seconds, so that a search can try many
-    rounds_others: whether it rounds what operators read that do not multiply, wherever they are
+    rounds_others: whether it rounds a tensor for all that read it: also what operators read that do not multiply, and
+        a weight that nodes share
     weights_alone: it rounds weights and nothing else, so that it finds no ranges of activations
     drops_weights: it writes codes of weights alone, unless it is told to keep the weights in front of a pair
     search: how thoroughly it measures engines of TensorRT to place its pairs: its file is then for one kind of GPU, one

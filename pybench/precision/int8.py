@@ -262,7 +262,7 @@ def require_unquantised(path: Path, names: Collection[str]) -> None:
     wrong = sorted((set(names) - present) | (set(names) & quantised_nodes(graph)))
     if wrong:
         raise InputError(
-            f"the quantiser changed nodes that keep_fp32 names ({', '.join(wrong[:3])})",
+            f"the quantiser changed nodes that stay in FP32 ({', '.join(wrong[:3])})",
             hint="use quantiser: pybench",
         )
 
@@ -292,7 +292,7 @@ def _surviving(network: Network, prepared: OnnxGraph, names: Collection[str]) ->
         own = {node.name} & after or {new for new in after - before if new.startswith(f"{node.name}/")}
         if not own and node.op_type in MULTIPLYING:
             raise InputError(
-                f"onnxruntime's preparation leaves no node of the name {node.name}, which keep_fp32 names",
+                f"onnxruntime's preparation leaves no node of the name {node.name}, which stays in FP32",
                 hint="use quantiser: pybench",
             )
         found += own

@@ -33,7 +33,7 @@ class KeepableUnit:
     """What is kept as a whole.
 
     name: of the convolution or product, or of another node that none of them is in front of
-    nodes: its own name, and those of other operators behind it that the quantiser rounds by themselves
+    nodes: its own name, and those of others that the quantiser rounds with it
     """
 
     name: str
@@ -155,20 +155,24 @@ def keepable_units(
     """The units of a quantised file, by the names that `network`, its origin, has for nodes; in running order.
 
     named: nodes that are kept anyhow
-    rounds_others: whether the quantiser rounds what other operators read, too. They then belong to the last convolution
-        or product in front of them, or else are units by themselves.
+    rounds_others: whether the quantiser rounds a tensor for all of its readers. Operators that do not multiply then
+        belong to the last unit in front of them, or else are units by themselves. Nodes that share a weight are one
+        unit, for the quantiser does not leave a single one of them alone.
     """
     own = _own_names(network, quantised)
     multiplying = {own[name] for name in quantised_nodes(quantised) if name in own} - set(named)
     others = _reading_pairs(quantised, own) - multiplying - set(named) if rounds_others else set()
     place = {node.name: number for number, node in enumerate(network.nodes)}
     heads: dict[str, str] = {}  # tensor -> the last unit in front of it
+    firsts: dict[str, str] = {}  # constant -> the unit that reads it first
     members: dict[str, set[str]] = {}
     for node in network.nodes:
         before = [heads[name] for name in node.input if name in heads]
         head = max(before, key=lambda name: place[name], default=None)
         if node.name in multiplying or (node.name in others and head is None):
-            head = node.name
+            constants = [name for name in node.input[:2] if rounds_others and network.is_constant(name)]
+            head = next((firsts[name] for name in constants if name in firsts), node.name)
+            firsts |= dict.fromkeys(constants, head)
         if head is not None:
             heads |= dict.fromkeys(node.output, head)
             if node.name in multiplying | others:

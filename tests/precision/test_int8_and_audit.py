@@ -112,7 +112,7 @@ def test_a_node_that_onnxruntime_renames_is_left_alone(scheme: str, named: str, 
     assert int8.quantise(source, path, "minmax", feeds, {}, scheme=scheme, excluded={named}) == [kept]
     names = {node.name for node in read_graph(path).nodes if node.op in MULTIPLYING}
     assert names - quantised_nodes(read_graph(path)) == {kept}
-    with pytest.raises(InputError, match="changed nodes that keep_fp32 names"):
+    with pytest.raises(InputError, match="changed nodes that stay in FP32"):
         int8.require_unquantised(path, names)
     with pytest.raises(InputError, match="gone"):
         int8.require_unquantised(path, ["gone"])

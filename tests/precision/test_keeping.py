@@ -9,7 +9,9 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import read_graph
@@ -118,3 +120,31 @@ def test_operators_that_onnxruntime_rounds_go_with_the_convolution_in_front_of_t
     assert units["a2"] == {"a2", "node_sum1", "node_r1"}
     alone = keepable_units(network, quantised, ["a1"], rounds_others=False)
     assert [unit.nodes for unit in alone] == [{name} for name in units]
+
+
+def test_nodes_that_share_a_weight_are_one_unit_where_the_quantiser_rounds_it_for_all(tmp_path: Path) -> None:
+    made = shared_weight()
+    source, path = graphs.saved(made, tmp_path / "shared.onnx"), tmp_path / "int8.onnx"
+    feed = {"x": np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)}
+    quantise(source, path, "minmax", [feed], {})
+    network, quantised = open_network(source), read_graph(path)
+    units = keepable_units(network, quantised, (), rounds_others=True)
+    assert [unit.name for unit in units] == ["first", "last"]
+    assert {"first", "second"} <= units[0].nodes
+    for unit in units:  # the quantiser leaves each of them alone
+        quantise(source, path, "minmax", [feed], {}, excluded=sorted(unit.nodes))
+    alone = keepable_units(network, quantised, (), rounds_others=False)
+    assert [unit.name for unit in alone] == ["first", "second", "last"]
+
+
+def shared_weight() -> onnx.ModelProto:
+    """x [n, 16] -> first -> relu -> second, by the same weight, -> last [n, 8]."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal((16, size)).astype(np.float32) for name, size in (("w", 16), ("v", 8))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["r"], "relu"),
+        helper.make_node("MatMul", ["r", "w"], ["b"], "second"),
+        helper.make_node("MatMul", ["b", "v"], ["y"], "last"),
+    ]
+    return graphs.model(nodes, {"x": ["n", 16]}, {"y": ["n", 8]}, weights)
