@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.catalogue.kinds import KINDS
+from pybench.campaign.recipe import Recipe
 from pybench.dataset.kept_nodes import KeptNodes, read_kept_nodes
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
 from pybench.report.sentences import Sentence
@@ -28,7 +28,7 @@ _NOTES = (
 )
 _NODE_NOTES = (
     "The signal error with this node quantised and all others in FP32.",
-    "A node stands also for operators behind it that the quantiser rounds by themselves.",
+    "A node stands also for operators behind it that the quantiser rounds by themselves, and for those of its weight.",
 )
 
 
@@ -103,11 +103,9 @@ def nodes_table(found: Sequence[KeptNodes], names: Sequence[str]) -> Table:
 
 
 def _name(one: KeptNodes) -> str:
-    """`mobilenet-v2 int8 pybench keep_error_max=0.05`: the parameters of the search that are names, and the bound."""
-    values = dict(one.making.parameters)
-    named = (*KINDS[one.making.kind].title, "environment")
-    shown = [values[name] for name in named if isinstance(values.get(name), str)]
-    return " ".join([*shown, f"keep_error_max={values['keep_error_max']:g}"])
+    """`mobilenet-v2 int8 pybench calibration_images=20 keep_error_max=0.05`: as while it is made, without the kind."""
+    kind = one.making.kind
+    return Recipe(kind, tuple(one.making.parameters.items())).title().removeprefix(f"{kind} ")
 
 
 def _sentence(one: KeptNodes, name: str) -> Sentence:
