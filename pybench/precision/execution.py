@@ -123,16 +123,22 @@ def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[F
     reference, _ = outputs_of(origin, "fp32", feeds)
     try:
         outputs, method = outputs_of(derived, precision, feeds)
+        found = compare(reference, outputs)
     except (InputError, UnsupportedError) as error:
         unknown = {f"against_fp32_{name}": None for name in (*Agreement.__slots__, "method")}
         return unknown | {"against_fp32_reason": error.message}
-    found = compare(reference, outputs)
     return {f"against_fp32_{name}": value for name, value in asdict(found).items()} | {"against_fp32_method": method}
 
 
 def compare(reference: Values, derived: Values) -> Agreement:
-    """Outputs of the same samples from both graphs: [n, classes], [n, positions, classes] or [n, classes, ...]."""
+    """Outputs of the same samples from both graphs: [n, classes], [n, positions, classes] or [n, classes, ...]. Raises
+    InputError where the shape depends on the values."""
     a, b = _by_class(reference), _by_class(derived)
+    if a.shape != b.shape:
+        raise InputError(
+            f"the first output has the shape {list(derived.shape)}, and in FP32 {list(reference.shape)}",
+            hint="export the model without what selects outputs, such as NonMaxSuppression",
+        )
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf: judged below
         norm, apart = float(np.linalg.norm(a)), float(np.linalg.norm(a - b))
         varied = _varied(reference)

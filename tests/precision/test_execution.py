@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,26 @@ def test_what_cannot_be_compared_is_null_with_a_reason(
     assert found.reason is not None
     assert reason in found.reason
     assert found.top1_agreement_ratio == 0
+
+
+def test_outputs_whose_number_depends_on_their_values_are_not_compared(tmp_path: Path) -> None:
+    paths = [positive_numbers(tmp_path / f"{scale}.onnx", scale) for scale in (1.0, -0.5)]
+    feed = graphs.images((8, 3, 4, 4))
+    labels = compare_files(*paths, "fp32", [feed])
+    assert labels["against_fp32_relative_error"] is None
+    assert re.match(r"the first output has the shape \[68\], and in FP32 \[258\]", labels["against_fp32_reason"])
+
+
+def positive_numbers(path: Path, scale: float) -> Path:
+    """x -> those of x * scale + 0.5 that are positive: [k]."""
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["m"]),
+        helper.make_node("Add", ["m", "half"], ["a"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("NonZero", ["r"], ["places"]),
+        helper.make_node("Transpose", ["places"], ["where"], perm=[1, 0]),
+        helper.make_node("GatherND", ["r", "where"], ["y"]),
+    ]
+    constants = {"scale": np.float32(scale), "half": np.float32(-0.5 if scale < 0 else 0.5)}
+    made = graphs.model(nodes, {"x": ["n", 3, 4, 4]}, {"y": ["k"]}, {k: np.array(v) for k, v in constants.items()})
+    return graphs.saved(made, path)
