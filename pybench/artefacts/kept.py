@@ -33,6 +33,7 @@ from pybench.precision.network import open_network
 SCHEMA_VERSION = 1
 _TRIAL = "trial.onnx"
 SEARCHED_SAMPLES = 128  # at most: they are held in memory, and each trial runs all of them
+SEARCHED_VALUES = 2**25  # of the first output, of all samples: comparing takes 50 bytes each, and a text has millions
 
 
 def make(request: MakeRequest, path: Path) -> Result:
@@ -65,7 +66,9 @@ def _running(
     """What quantises the model with some nodes kept, leaves the file in the folder, and compares it with FP32."""
     precision = request.parameters["precision"]
     write = named_code(QUANTISERS[request.parameters["quantiser"]].make)
-    feeds = samples[: max(SEARCHED_SAMPLES // samples.batch, 1)]
+    of_batch = outputs_of(source, "fp32", samples[:1])[0].size
+    most = max(min(SEARCHED_SAMPLES, SEARCHED_VALUES * samples.batch // max(of_batch, 1)), 2)
+    feeds = samples[: max(most // samples.batch, 1)]
     reference, _ = outputs_of(source, "fp32", feeds)
     kept, trial = folder / "kept.json", folder / _TRIAL
     inputs = {**request.inputs, "kept": kept, FOUND_RANGES: folder / "ranges.json"}

@@ -142,6 +142,13 @@ def test_one_sample_tells_no_signal(tmp_path: Path) -> None:
         searched(DIGITS.with_factors(keep_error_max=0.1, calibration_images=1), tmp_path)
 
 
+def test_of_large_outputs_fewer_samples_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = DIGITS.with_factors(keep_error_max=0.0075, calibration_images=30)
+    assert searched(case, tmp_path)[0].labels["kept_search"]["samples"] == 30
+    monkeypatch.setattr("pybench.artefacts.kept.SEARCHED_VALUES", 20 * 10)  # ten classes a sample
+    assert searched(case, tmp_path)[0].labels["kept_search"]["samples"] == 20
+
+
 def test_a_search_is_shared_by_workloads_and_batches_and_absent_from_other_recipes() -> None:
     case = DIGITS.with_factors(keep_error_max=0.01)
     others = [case.with_factors(batch=7), case.with_factors(workload="accuracy", images="digits")]

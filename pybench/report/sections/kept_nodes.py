@@ -17,7 +17,7 @@ from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
 
 LEAD = (
     "A search keeps as few nodes in FP32 as it finds until the signal error is within `keep_error_max`. "
-    "It compares outputs with those in FP32 on the samples that chose the ranges, so accuracy is judged on others."
+    "It compares outputs with those in FP32 on the samples that chose the ranges{}."
 )
 ROWS_ON_PAGE = 60
 _NAMED = 3  # kept nodes in a cell; the table of nodes has all
@@ -36,9 +36,9 @@ def build(material: Material) -> list[Element]:
     found = read_kept_nodes(material.dataset)
     if not found:
         return []
-    names = [_name(one) for one in found]
+    names, held_out = [_name(one) for one in found], all(one.found["held_out"] for one in found)
     return [
-        Paragraph(LEAD, "lead"),
+        Paragraph(LEAD.format(", so accuracy is judged on others" if held_out else ""), "lead"),
         Sentences([_sentence(one, name) for one, name in zip(found, names, strict=True)]),
         Tables(lambda: [searches_table(found, names)], is_printed=True),
         Tables(lambda: [nodes_table(found, names)], rows_on_page=ROWS_ON_PAGE),
@@ -57,6 +57,7 @@ def searches_table(found: Sequence[KeptNodes], names: Sequence[str]) -> Table:
         Column("Error", ("signal_error",), numeric=True),
         Column("Top-1 agreement, none kept", ("before_top1_agreement_ratio",), numeric=True),
         Column("Top-1 agreement", ("top1_agreement_ratio",), numeric=True),
+        Column("Samples", ("samples_count",), numeric=True),
         Column("Files tried", ("trials_count",), numeric=True),
         Column("Time, s", ("seconds",), numeric=True),
     )
@@ -74,6 +75,7 @@ def searches_table(found: Sequence[KeptNodes], names: Sequence[str]) -> Table:
                 _error(after["signal_error"]),
                 number_cell(before["top1_agreement_ratio"]),
                 number_cell(after["top1_agreement_ratio"]),
+                number_cell(float(one.found["samples"])),
                 number_cell(float(one.found["trials"])),
                 number_cell(one.making.duration_s),
             )

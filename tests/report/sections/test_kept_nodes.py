@@ -60,6 +60,8 @@ def test_the_fragile_node_stays_and_a_bound_out_of_reach_leaves_its_cases_unbuil
     assert "1 of 7 nodes stays in FP32, and the signal error is " in text
     *first, last = rows_of(page, "kept-nodes")
     rows = {float(row["keep_error_max"]): row for row in first}
+    assert [row["samples_count"] for row in (*first, last)] == ["8.0", "8.0", "6.0"]
+    assert "so accuracy is judged on others." in text
     assert last["search"] == rows[0.2]["search"].replace("calibration_images=8", "calibration_images=6")
     assert {bound: row["kept"] for bound, row in rows.items()} == {0.2: "b1", 1.0: "b1"}
     assert float(rows[0.2]["before_signal_error"]) > 1 > 0.2 > float(rows[0.2]["signal_error"])
