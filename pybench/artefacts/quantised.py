@@ -104,7 +104,6 @@ def by_onnxruntime(
     request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import int8
-    from pybench.precision.calibration import digest
     from pybench.precision.conversion import convert, matching_nodes
     from pybench.precision.network import open_network
 
@@ -112,7 +111,7 @@ def by_onnxruntime(
     floating = floating_type(parameters["precision"])
     expression = kept_expression(request)
     excluded = matching_nodes(open_network(source), expression) if expression else set()
-    calibration = samples.record(parameters["calibration"], digest(samples))
+    calibration = samples.record(parameters["calibration"], samples.sha256)
     method, scheme = parameters["calibration"], parameters["scheme"]
     by_channel = parameters.get("granularity") != "tensor"
     kept = int8.quantise(
@@ -179,10 +178,9 @@ def by_modelopt(
     request: MakeRequest, source: Path, path: Path, samples: CalibrationSamples
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     from pybench.precision import modelopt
-    from pybench.precision.calibration import digest
 
     parameters = request.parameters
-    calibration = samples.record(parameters["calibration"], digest(samples))
+    calibration = samples.record(parameters["calibration"], samples.sha256)
     mode = QUANTISERS[parameters["quantiser"]].search
     search = None if mode is None else _search(request, source, samples, mode)
     done = modelopt.quantise(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
@@ -89,6 +90,13 @@ class CalibrationSamples(Sequence[Arrays]):
             "held_out": self.held_out,
             "sha256": sha256,
         }
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all samples as fed; they are read for it once."""
+        from pybench.precision.calibration import digest
+
+        return digest(self)
 
     def compared(self) -> list[Arrays]:
         """The first few, on which outputs are compared with FP32's."""

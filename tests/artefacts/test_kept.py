@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pybench import artefacts
+from pybench.artefacts.samples import CalibrationSamples
 from pybench.campaign.recipe import Recipe, in_making_order, recipes_of
 from pybench.case import Case
 from pybench.errors import InputError
@@ -147,6 +148,19 @@ def test_of_large_outputs_fewer_samples_are_held(tmp_path: Path, monkeypatch: py
     assert searched(case, tmp_path)[0].labels["kept_search"]["samples"] == 30
     monkeypatch.setattr("pybench.artefacts.kept.SEARCHED_VALUES", 20 * 10)  # ten classes a sample
     assert searched(case, tmp_path)[0].labels["kept_search"]["samples"] == 20
+
+
+def test_samples_are_not_read_for_each_trial_of_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, item = [], CalibrationSamples.__getitem__
+
+    def counted(samples: CalibrationSamples, index: int | slice) -> Any:
+        if isinstance(index, int):
+            read.append(index)
+        return item(samples, index)
+
+    monkeypatch.setattr(CalibrationSamples, "__getitem__", counted)
+    result, _ = searched(DIGITS.with_factors(quantiser="onnxruntime", keep_error_max=0.0075), tmp_path)
+    assert result.labels["kept_search"]["trials"] > 4 >= max(map(read.count, read))
 
 
 def test_a_search_is_shared_by_workloads_and_batches_and_absent_from_other_recipes() -> None:
