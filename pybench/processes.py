@@ -32,8 +32,6 @@ from pybench.errors import PybenchError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _MOST = 8
-_FIGURE_OBJECTS = 30_000  # more than most figures have, whose cycles are then found while they are young
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}  # more of them would wait for work on the cores of the other processes
 _SERVE = "from pybench.processes import serve; serve()"
 _HINT = "if memory ran out, use one core, which needs the least memory: put `taskset -c 0` before the command"
 
@@ -109,13 +107,7 @@ class Processes:
         while len(self._children) < wanted:
             command = [sys.executable, "-P", "-c", _SERVE]  # -P: no module of the folder where the user is
             try:  # a group of its own: Ctrl-C is for this process, which ends the others
-                child = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env=os.environ | _ONE_THREAD,
-                    process_group=0,
-                )
+                child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
             except OSError as error:
                 raise PybenchError(f"cannot start a helper process: {error}", hint=_HINT) from error
             self._children.append(child)
@@ -237,7 +229,6 @@ def serve() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever waited for a result is gone: end without a word
     tasks, results = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get among the results
-    gc.set_threshold(_FIGURE_OBJECTS)
     with contextlib.suppress(EOFError):
         sys.path[:] = pickle.load(tasks)
         function: Callable[[Any], Any] = repr
@@ -259,7 +250,6 @@ def _import(modules: Sequence[str]) -> None:
         for module in modules:
             with contextlib.suppress(Exception):
                 import_module(module)
-        gc.freeze()  # modules stay
 
 
 def _answer(function: Callable[[Any], Any], task: object) -> bytes:

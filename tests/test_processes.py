@@ -222,26 +222,9 @@ def _is_alive(number: int) -> bool:
         return False
 
 
-def count_threads_with_numpy(wait_s: float) -> tuple[int, int]:
-    time.sleep(wait_s)
-    import numpy as np
-
-    assert np.eye(2).sum() == 2
-    return os.getpid(), len(os.listdir("/proc/self/task"))
-
-
 def is_imported(module: str) -> bool:
     time.sleep(0.2)
     return module in sys.modules
-
-
-def test_other_processes_have_no_threads_that_wait_for_linear_algebra() -> None:
-    processes = Processes(2)
-    try:
-        found = processes.map(count_threads_with_numpy, [0.2] * 4)
-    finally:
-        processes.close()
-    assert {threads for process, threads in found if process != os.getpid()} == {1}
 
 
 def test_other_processes_import_what_they_are_prepared_for_and_what_cannot_be_is_no_error() -> None:

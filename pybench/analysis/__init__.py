@@ -163,11 +163,10 @@ def analyse(
     contrasts, planned = declared(dataset), dataset.plan.cases
     software = SoftwareComparisons(dataset.software)
     try:
-        named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
-        tests = ProtocolTests(named, dataset, contrasts, software, processes or Processes(1))
         measurements = collect(dataset)
         units = collect_units(dataset, measurements)
-        tests.begin(measurements)
+        named = [protocol_named(name) for name in dataset.plan.protocols if name != PAIRED_BLOCKS]
+        tests = ProtocolTests(named, dataset, measurements, contrasts, software, processes or Processes(1))
         and_then()
         compared = compare_contrasts(dataset, measurements, units, contrasts, software)
     except (UsageError, KeyError, TypeError) as error:

@@ -195,23 +195,19 @@ class ProtocolTests:
         self,
         protocols: Sequence[Protocol],
         dataset: Dataset,
+        measurements: Measurements,
         contrasts: Sequence[Contrast],
         software: SoftwareComparisons,
         processes: Processes,
     ) -> None:
-        """Until `begin`, the other processes import what tests need."""
-        self._cases, self._seed = dataset.plan.cases, dataset.plan.seed
-        self._processes = processes
+        self._cases, self._measurements = dataset.plan.cases, measurements
         self._protocols = [_Comparisons.of(one, self._cases, contrasts, software) for one in protocols]
         settings = [setting for one in self._protocols for setting in one.settings]
-        self._tasks = [settings[first : first + _TASK_SETTINGS] for first in range(0, len(settings), _TASK_SETTINGS)]
-        if len(self._tasks) > 1:  # a single one is not given away
-            processes.prepare("scipy.stats")
-
-    def begin(self, measurements: Measurements) -> None:
-        self._measurements = measurements
-        metrics = {name for one in self._protocols for name in one.protocol.metrics}
-        self._begun = self._processes.begin(_Tests(measurements.of_metrics(metrics), self._seed), self._tasks)
+        metrics = {name for one in protocols for name in one.metrics}
+        self._begun = processes.begin(
+            _Tests(measurements.of_metrics(metrics), dataset.plan.seed),
+            [settings[first : first + _TASK_SETTINGS] for first in range(0, len(settings), _TASK_SETTINGS)],
+        )
 
     def findings(self, units: UnitScores, verdicts: Sequence[Sequence[CaseVerdict]]) -> tuple[ProtocolFinding, ...]:
         """One a protocol. `verdicts`: the house's, one sequence a contrast of the plan."""
