@@ -147,6 +147,11 @@ def test_no_time_is_no_verdict_but_an_answer(capsys: pytest.CaptureFixture[str])
     assert found["verdict"].startswith("Not decided: the time was over")
 
 
+def end_at_the_first_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over then, however fast the machine is."""
+    monkeypatch.setattr("pybench.quick.rounds.time", SimpleNamespace(monotonic=lambda: time.monotonic() + 60))
+
+
 def test_the_first_number_waits_for_nothing_that_it_does_not_need(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,8 +163,7 @@ def test_the_first_number_waits_for_nothing_that_it_does_not_need(
         return ask_worker(launcher, question, what, **how)
 
     monkeypatch.setattr("pybench.machine.facts.ask_worker", ask)
-    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 60)  # the time is over at the first number
-    monkeypatch.setattr("pybench.quick.rounds.time", later)
+    end_at_the_first_number(monkeypatch)
     large(Path("large.onnx"))
     words = ["quick", "large.onnx", "--minutes", "0.01", "--batch", "16", "--batch", "2", "--batch", "4"]
     assert main([*words, "--json"]) == 0
@@ -171,7 +175,10 @@ def test_the_first_number_waits_for_nothing_that_it_does_not_need(
     assert len(asked) == len(set(asked)) > 1
 
 
-def test_a_built_in_model_has_a_first_number_before_it_is_exported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_built_in_model_has_a_first_number_before_it_is_exported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_at_the_first_number(monkeypatch)
     assert main(["quick", "mlp", "--minutes", "0.01", "--json"]) == 0
     said = capsys.readouterr()
     lines = said.err.splitlines()
