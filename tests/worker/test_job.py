@@ -94,6 +94,7 @@ def test_the_maker_of_an_artefact_knows_the_power_sensors_of_its_campaign(
         return Result()
 
     monkeypatch.setattr("pybench.artefacts.make", make)
+    monkeypatch.setattr("pybench.worker.environment.collect", lambda *_: {})  # of this process, which is no worker
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
     assert job.do(tmp_path, tmp_path, spawned_ns=now, started_ns=now)["outcome"] == "ok"
     assert given == [{"GPU-1": profile}]
