@@ -12,9 +12,10 @@ from pybench.errors import UsageError
 from pybench.launcher import Launcher, LocalLauncher, open_container
 
 
-def launcher_for(container: str | None, engine: str | None) -> Launcher:
+def launcher_for(container: str | None, engine: str | None, cases: Iterable[Case] = ()) -> Launcher:
     """What starts the workers. `engine` says nothing without an image, as PYBENCH_ENGINE may always be set."""
     if container is not None:
+        refuse_environments(cases)
         return open_container(container, engine, say)
     return LocalLauncher()
 

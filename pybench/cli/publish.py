@@ -15,7 +15,14 @@ from pybench.cli.show import print_json, say
 from pybench.errors import CoverageError, UsageError
 
 if TYPE_CHECKING:
-    from pybench.publication import OciArtefact, PackedPublication, PublishOptions, RegistryAccess, RegistryReference
+    from pybench.publication import (
+        OciArtefact,
+        PackedPublication,
+        PublishOptions,
+        RegistryAccess,
+        RegistryReference,
+        ReportParts,
+    )
 
 _MOST_SHOWN = 10
 _DESTINATIONS = "give --to HOST/NAME:TAG, --archive FILE.zip, --archive FILE.tar.zst, --oci DIR or --dry-run"
@@ -94,7 +101,6 @@ def publish(
         PublishOptions,
         RedactionRules,
         RegistryAccess,
-        ReportParts,
         parse_registry,
         unpacked,
     )
@@ -103,32 +109,35 @@ def publish(
 
     if not (to or archive or oci or dry_run):
         raise UsageError("no destination given", hint=_DESTINATIONS)
-    if report is not None and report not in list(ReportParts):
-        raise UsageError(f"--report {report} is neither {' nor '.join(ReportParts)}")
     reference = parse_registry(to, needs_tag=True) if to else None
     if archive:
         form_of(archive)
+    licence = None if license_name is None else checked_licence(license_name)
     options = PublishOptions(
-        PublicationMetadata(
-            title, checked_licence(license_name) if license_name is not None else None, tuple(author or ())
-        ),
+        PublicationMetadata(title, licence, tuple(author or ())),
         RedactionRules(keep_host_names, keep_paths, tuple(redact or ())),
         with_artefacts,
-        None if report is None else ReportParts(report),
+        None if report is None else _parts(report),
         None if dry_run else sign,
     )
     with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
         coverage = _coverage(directory, allow_gaps=incomplete)
         package = _stage(directory, Path(folder), options, coverage)
         _tell_author(package)
-        done: dict[str, Any] = {"name": package.facts.name, "contents": f"sha256:{package.contents_sha256}"}
-        done |= {"files": len(package.digests), "bytes": package.bytes, "signed": sign is not None}
-        done |= {"report": package.provenance.report, "incomplete": package.provenance.is_incomplete}
+        done = _described(package, is_signed=sign is not None)
         if dry_run:
             done["names"] = sorted(package.digests)
         else:
             done |= _deliver(package, Path(folder), reference, RegistryAccess(plain_http, timeout), archive, oci)
     print_json(done) if as_json else _print_published(done)
+
+
+def _parts(named: str) -> ReportParts:
+    from pybench.publication import ReportParts
+
+    if named not in list(ReportParts):
+        raise UsageError(f"--report {named} is neither {' nor '.join(ReportParts)}")
+    return ReportParts(named)
 
 
 def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
@@ -155,6 +164,18 @@ def _stage(directory: Path, work: Path, options: PublishOptions, coverage: dict[
     staged = work / "staged"
     storage.make_folder(staged)
     return stage(directory, staged, options, coverage, lambda folder, parts: makers[parts](load(folder)))
+
+
+def _described(package: PackedPublication, *, is_signed: bool) -> dict[str, Any]:
+    return {
+        "name": package.facts.name,
+        "contents": f"sha256:{package.contents_sha256}",
+        "files": len(package.digests),
+        "bytes": package.bytes,
+        "signed": is_signed,
+        "report": package.provenance.report,
+        "incomplete": package.provenance.is_incomplete,
+    }
 
 
 def _deliver(

@@ -16,7 +16,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.cli.batch_jobs import close_ended_quietly
-from pybench.cli.containers import launcher_for, refuse_environments
+from pybench.cli.containers import launcher_for
 from pybench.cli.dry_run import preview, print_preview
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -109,11 +109,9 @@ def run(
         may_measure_sensors=not no_sensor,
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
-    if container is not None:
-        refuse_environments(selected)
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
     with source.judged():
-        machine = Machine.ask(selected, launcher_for(container, engine), resolved.environments)
+        machine = Machine.ask(selected, launcher_for(container, engine, selected), resolved.environments)
         machine = machine.open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:

@@ -99,10 +99,10 @@ def search(units: Sequence[KeepableUnit], run: Callable[[frozenset[str]], Agreem
     ranking = sorted(units, key=lambda unit: -alone[unit].signal_error)
     least = alone[ranking[-1]].signal_error if ranking else trials.of((), "nothing kept").signal_error
     if least > error_max:
+        reached = f"{least:.3g}" if least < math.inf else "no number"
         raise InputError(
-            f"the signal error is {f'{least:.3g}' if least < math.inf else 'no number'} with all but one of "
-            f"{len(units)} nodes in FP32, "
-            f"and keep_error_max is {error_max:g}",
+            f"the signal error is {reached} with at most one of {len(units)} nodes quantised; "
+            f"keep_error_max is {error_max:g}",
             hint="raise keep_error_max, or use precision: fp32",
         )
     failing, meeting = 0, len(ranking) - 1

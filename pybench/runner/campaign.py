@@ -102,15 +102,9 @@ def _prepared(call: RunnerCall, pending: Sequence[PlannedRun]) -> dict[str, Outc
 
 
 def _made(call: RunnerCall, cases: Sequence[Case]) -> dict[str, Outcome]:
-    """Digest -> outcome of everything that these cases need, each made once, needs first.
-
-    Power sensors are known before, because making an engine has an energy, too.
-    """
-    if cases:
-        source = SensorSource(
-            call.machine, call.options.may_measure_sensors, call.listener.note, lambda: call.interruption.asked
-        )
-        prepare_sensors(call.campaign, call.machine.boards(cases), source)
+    """Digest -> outcome of everything that these cases need, each made once, needs first. Power sensors are known
+    before, because making an engine has an energy, too."""
+    _know_sensors(call, cases)
     needed = [(case, call.machine.recipes(case)) for case in cases]
     named: dict[str, Recipe] = {f"{case.id}/{role}": each for case, found in needed for role, each in found.items()}
     maker = Maker(
@@ -126,6 +120,14 @@ def _made(call: RunnerCall, cases: Sequence[Case]) -> dict[str, Outcome]:
         catalogue_of(call.plan.cases).added(),
     )
     return prepare(in_making_order(named), maker)
+
+
+def _know_sensors(call: RunnerCall, cases: Sequence[Case]) -> None:
+    if cases:
+        source = SensorSource(
+            call.machine, call.options.may_measure_sensors, call.listener.note, lambda: call.interruption.asked
+        )
+        prepare_sensors(call.campaign, call.machine.boards(cases), source)
 
 
 @dataclass(slots=True)

@@ -132,7 +132,7 @@ def test_equal_recipes_give_equal_searches_of_samples_that_do_not_judge(tmp_path
 
 
 def test_a_bound_that_cannot_be_met_says_what_was_reached(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"signal error is 0\.00\d+ with all but one of 4 nodes in FP32") as raised:
+    with pytest.raises(InputError, match=r"signal error is 0\.00\d+ with at most one of 4 nodes quantised") as raised:
         searched(DIGITS.with_factors(keep_error_max=0.0001), tmp_path)
     assert "raise keep_error_max" in str(raised.value.hint)
     assert list(tmp_path.iterdir()) == []

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,11 +92,13 @@ def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: Ca
         lambda content: content.update(python=None),
     ],
 )
-def test_a_damaged_file_is_corrupt_and_not_replaced(campaign: CampaignDirectory, damage: object) -> None:
+def test_a_damaged_file_is_corrupt_and_not_replaced(
+    campaign: CampaignDirectory, damage: Callable[[Any], object]
+) -> None:
     keep_environments(campaign, {"mine": OLD})
     path = campaign.environment("mine")
     content = json.loads(path.read_text())
-    damage(content)  # type: ignore[operator]
+    damage(content)
     path.write_text(json.dumps(content))
     with pytest.raises(CorruptError):
         keep_environments(campaign, {"mine": OLD})

@@ -402,28 +402,6 @@ def test_all_problems_are_given_at_once_in_the_order_of_the_file(problems: Probl
             "4:105: the quantiser qat rounds every convolution and linear layer, and takes no `keep_fp32`",
         ),
         (
-            TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, keep_error_max: 0.1}"),
-            "4:110: no search of nodes to keep in FP32 is made with the quantiser qat (use quantiser pybench or",
-        ),
-        (
-            TENSORRT_INT8.replace("int8}", "fp8, quantiser: modelopt, keep_error_max: 0.1}"),
-            "4:107: no search of nodes to keep in FP32 is made with the quantiser modelopt (use quantiser pybench)",
-        ),
-        (
-            TENSORRT_INT8.replace("tensorrt, precision: int8", "onnxruntime, precision: int4").replace(
-                "}", ", quantiser: weight-only, keep_error_max: 0.1}"
-            ),
-            "4:114: no search of nodes to keep in FP32 is made with the quantiser weight-only (leave `keep_error_ma",
-        ),
-        (
-            TENSORRT_INT8.replace("}", ", keep_error_max: 0}"),
-            "4:87: `keep_error_max` takes a number from 0.0001 to 1; not 0",
-        ),
-        (
-            TENSORRT_INT8.replace("int8}", "fp16, keep_error_max: 0.1}"),
-            "4:71: `keep_error_max` changes nothing in this entry (only int8, int4 and fp8 are quantised)",
-        ),
-        (
             TENSORRT_INT8.replace("mlp", "digits-cnn").replace("}", ", quantiser: qat, calibration_images: 3}"),
             "4:94: `calibration_images` changes nothing in this entry (only int8, int4 and fp8 are quantised; qat fi",
         ),

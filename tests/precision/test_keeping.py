@@ -100,12 +100,12 @@ def test_outputs_that_are_no_numbers_meet_no_bound() -> None:
 
 @pytest.mark.parametrize("units", [UNITS, UNITS[:1], []], ids=len)
 def test_a_bound_that_no_node_may_be_quantised_for_is_an_error(units: list[KeepableUnit]) -> None:
-    with pytest.raises(InputError, match=f"all but one of {len(units)} nodes in FP32, and keep_error_max is 0.001"):
+    with pytest.raises(InputError, match=f"at most one of {len(units)} nodes quantised; keep_error_max is 0.001"):
         search(units, lambda kept: agreement(0.2), 0.001)
 
 
 def test_a_model_whose_outputs_do_not_vary_is_told_so() -> None:
-    with pytest.raises(InputError, match="the signal error is no number with all but one of 10 nodes"):
+    with pytest.raises(InputError, match="the signal error is no number with at most one of 10 nodes"):
         search(UNITS, lambda kept: agreement(None), 0.5)
 
 
