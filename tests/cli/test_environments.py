@@ -90,6 +90,19 @@ def test_what_only_some_cases_need_is_no_difference_between_environments(tmp_pat
     assert table(tmp_path / "campaign", "environments") == [{"package": "torch", "old": "2.10", "new": "2.11"}]
 
 
+def test_environments_of_the_same_versions_are_said_to_be_so(tmp_path: Path) -> None:
+    cases = [Case(workload="noop", environment=name) for name in ("one", "other")]
+    builder = CampaignBuilder(tmp_path / "campaign", cases, repetitions=1)
+    for case in cases:
+        builder.run(case, 1, {}, environment={**environment(), "packages": {"torch": "2.11"}})
+    assert main(["report", str(tmp_path / "campaign")]) == EXIT_OK
+    (row,) = table(tmp_path / "campaign", "environments")
+    assert row["package"] == "python"
+    assert row["one"] == row["other"]
+    page = (tmp_path / "campaign/report/index.html").read_text()
+    assert "The runs of all environments loaded the same versions." in page
+
+
 def test_a_plan_that_drops_environments_keeps_a_table_of_facts_alone(tmp_path: Path) -> None:
     path = tmp_path / "plain.yaml"
     path.write_text("schema_version: 1\nname: plain\nrepetitions: 1\nmatrix: [{workload: noop}]\n")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pybench.dataset import Dataset
+from pybench.dataset.software import PYTHON
 from pybench.report.tables import Column, Table, text_cell
 
 OWN = "pybench's own"
@@ -30,23 +31,26 @@ def environment_table(dataset: Dataset) -> Table:
 
 def environments_tables(dataset: Dataset) -> list[Table]:
     """Where the plan has several environments: a row for each package, and for Python, of which their `ok` runs loaded
-    different versions. What only some of them loaded follows from their cases, and is in the table of software."""
+    different versions. What only some of them loaded follows from their cases, and is in the table of software. Where
+    nothing differs, Python alone has a row, because a table without rows is not shown."""
     loaded: dict[str | None, dict[str, dict[str, None]]] = {}
     for case in dataset.plan.cases:
         found = loaded.setdefault(case.environment, {})
         for run in dataset.software.get(case.id, {}).values():
             for name, version in run.of_environment.items():
                 found.setdefault(name, {})[version] = None
-    if len(loaded) == 1:
-        return []
     names = sorted({name for found in loaded.values() for name in found})
+    if len(loaded) == 1 or not names:
+        return []
+    differ = [
+        name for name in names if len({tuple(sorted(found[name])) for found in loaded.values() if name in found}) > 1
+    ]
     rows = [
         (text_cell(name), *(text_cell(", ".join(found.get(name, ()))) for found in loaded.values()))
-        for name in names
-        if len({tuple(sorted(found[name])) for found in loaded.values() if name in found}) > 1
+        for name in differ or [PYTHON]
     ]
     columns = (Column("Loaded", ("package",)), *(Column(name or OWN, (name or OWN,)) for name in loaded))
-    notes = () if rows else ("The runs of all environments loaded the same versions.",)
+    notes = () if differ else ("The runs of all environments loaded the same versions.",)
     return [Table("environments", "In what the environments differ", columns, tuple(rows), notes)]
 
 
