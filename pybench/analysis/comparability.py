@@ -6,8 +6,8 @@ every package that both sides loaded are equal. A package that one side loaded f
 factor, so it is listed and does not count. A fact that a side does not state is unknown: it is named and does not
 count, because runs of an older pybench would otherwise compare with nothing.
 
-Where the two cases are of different environments, other versions of Python and of packages are what the factor brought.
-They are listed and do not count, as long as each side had the same ones in all blocks.
+Where the two cases are of different environments, another image and other versions of Python and of packages are what
+the factor brought. They are listed and do not count, as long as each side had the same ones in all blocks.
 """
 
 from __future__ import annotations

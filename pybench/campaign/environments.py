@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""environments/NAME.json: what each environment of a plan was when the campaign began with it.
+"""Environments of a plan: where each is, and environments/NAME.json, what it was when the campaign began with it.
 
-A campaign does not continue in an environment whose Python or packages have changed: its runs would be other runs of
-the same cases. Paths are no part of it, so the same packages elsewhere are the same environment. Runners that begin at
+A campaign does not continue in an environment whose image, Python or packages have changed: its runs would be other
+runs of the same cases. Paths are no part of it, so the same packages elsewhere are the same environment. Runners that begin at
 the same time, as those of an array of jobs do, agree on one: each file is created once, and never written again.
 """
 
@@ -24,26 +24,58 @@ _NAMED = 4  # differences that an error lists
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedEnvironment:
+    """What a plan says of an environment; one of the two is set.
+
+    python: absolute path of an interpreter
+    image: `NAME@sha256:DIGEST` of a container image; NAME is an absolute path, or a name in a registry
+    """
+
+    python: str | None = None
+    image: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What the plan names, made absolute."""
+        return self.python or self.image or ""
+
+    @property
+    def path(self) -> Path | None:
+        """What has to be on a machine; None for an image that is in a registry."""
+        name = self.text if self.image is None else self.image.rpartition("@")[0]
+        return Path(name) if self.image is None or name.startswith("/") else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Its entry in plan.resolved.json."""
+        return {"python": self.python} if self.image is None else {"image": self.image}
+
+
+@dataclass(frozen=True, slots=True)
 class KnownEnvironment:
     """What an environment has installed, loaded or not.
 
     python: the version of its interpreter
     packages: distribution -> version
+    image: the digest of its container image; None for an interpreter of the machine
     """
 
     python: str
     packages: Mapping[str, str]
+    image: str | None = None
 
     @property
     def sha256(self) -> str:
-        """64 hexadecimal digits: the sha256 of the canonical JSON of both."""
-        content = {"python": self.python, "packages": dict(self.packages)}
+        """64 hexadecimal digits: the sha256 of the canonical JSON of all of it."""
+        content = {"python": self.python, "packages": dict(self.packages), **self._image()}
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
         """The content of its file."""
         content = {"python": self.python, "sha256": self.sha256, "packages": dict(self.packages)}
-        return {"schema_version": SCHEMA_VERSION, **content}
+        return {"schema_version": SCHEMA_VERSION, **self._image(), **content}
+
+    def _image(self) -> dict[str, str]:
+        return {} if self.image is None else {"image": self.image}
 
 
 def read_environments(campaign: CampaignDirectory) -> dict[str, KnownEnvironment]:
@@ -53,7 +85,7 @@ def read_environments(campaign: CampaignDirectory) -> dict[str, KnownEnvironment
 
 def _read(path: Path) -> KnownEnvironment:
     stored = read_checked(path, ("python", "sha256", "packages"))
-    found = KnownEnvironment(stored["python"], stored["packages"])
+    found = KnownEnvironment(stored["python"], stored["packages"], stored.get("image"))
     if not isinstance(found.packages, dict) or found.sha256 != stored["sha256"]:
         raise CorruptError(f"{path}: the digest does not fit the packages", hint=restore_hint(path))
     return found
@@ -69,7 +101,7 @@ def refuse_changed_environments(campaign: CampaignDirectory, found: Mapping[str,
             more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
             raise UsageError(
                 f"the environment {name} has changed since {campaign.path} began: {', '.join(changes[:_NAMED])}{more}",
-                hint="install what it had, or give the changed environment another name in the plan",
+                hint="restore what it had, or give the changed environment another name in the plan",
             )
 
 
@@ -85,6 +117,8 @@ def keep_environments(campaign: CampaignDirectory, found: Mapping[str, KnownEnvi
 
 
 def _changes(before: KnownEnvironment, now: KnownEnvironment) -> Iterator[str]:
+    if before.image != now.image:
+        yield f"its image {before.image or 'none'} is {now.image or 'none'} now"
     if before.python != now.python:
         yield f"Python {before.python} is {now.python} now"
     for name in sorted({*before.packages, *now.packages}):

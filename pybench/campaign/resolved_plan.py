@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
+from pybench.campaign.environments import PlannedEnvironment
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_from_json, service_levels
 from pybench.case.curves import PlannedCurve
@@ -32,7 +33,7 @@ class ResolvedPlan:
     criteria: as `pybench.case.contrasts` stores them
     require: parts of a run that have to be valid
     files: value of a `file` factor -> absolute path; the sha256 of the file is part of the case's identity
-    environments: name -> absolute path of its interpreter
+    environments: name -> where it is
     protocols: names of `pybench.catalogue.protocols`
     content: all of the file, as read
     """
@@ -44,7 +45,7 @@ class ResolvedPlan:
     criteria: tuple[Mapping[str, Any], ...]
     require: tuple[str, ...]
     files: Mapping[str, str]
-    environments: Mapping[str, str]
+    environments: Mapping[str, PlannedEnvironment]
     protocols: tuple[str, ...]
     curves: tuple[PlannedCurve, ...]
     content: Mapping[str, Any]
@@ -120,7 +121,7 @@ def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
         criteria=tuple(content["criteria"]),
         require=tuple(content["require"]),
         files={value: entry["path"] for value, entry in content["files"].items()},
-        environments={name: entry["python"] for name, entry in content.get("environments", {}).items()},
+        environments={name: PlannedEnvironment(**entry) for name, entry in content.get("environments", {}).items()},
         protocols=_protocols(content.get("protocol", {}).get("analysis", ())),
         curves=tuple(PlannedCurve(one["over"], one["metric"]) for one in content.get("curves", ())),
         content=content,

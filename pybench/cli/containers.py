@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What starts the workers: this machine, or containers of an image."""
+"""What starts the workers: this machine, or containers of images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 
+from pybench.campaign.environments import PlannedEnvironment
 from pybench.case import Case
 from pybench.cli.show import say
 from pybench.errors import UsageError
-from pybench.launcher import Launcher, LocalLauncher, open_container
+from pybench.launcher import Container, Launcher, LocalLauncher, open_container
 
 
 def launcher_for(container: str | None, engine: str | None, cases: Iterable[Case] = ()) -> Launcher:
@@ -20,15 +20,32 @@ def launcher_for(container: str | None, engine: str | None, cases: Iterable[Case
     return LocalLauncher()
 
 
+def image_opener(engine: str | None) -> Callable[[str], Container]:
+    """What opens the images of a plan's environments; it says which engine runs each."""
+    return lambda image: open_container(image, engine, say)
+
+
 def refuse_environments(cases: Iterable[Case]) -> None:
-    """Raises UsageError for cases in environments of the plan, where everything runs in an image."""
+    """Raises UsageError for cases in environments of the plan, where everything runs in one image."""
     if any(case.environment is not None for case in cases):
         raise UsageError(
-            "environments are interpreters of this machine, and the plan was to run in an image",
-            hint="use no image, or select cases without environment: `--filter environment=null`",
+            "the plan's environments say where cases run, and all were to run in one image",
+            hint="use no image but those of the plan (`environments: {NAME: {image: IMAGE@sha256:DIGEST}}`), or select "
+            "cases without environment: `--filter environment=null`",
         )
 
 
-def not_here(pythons: Mapping[str, str | Path]) -> dict[str, str]:
-    """Those environments whose interpreter is not on this machine. `pythons`: name -> path."""
-    return {name: str(python) for name, python in pythons.items() if not Path(python).exists()}
+def refuse_images(planned: Mapping[str, PlannedEnvironment]) -> None:
+    """Raises UsageError for environments that are images, where the runner is in a container itself."""
+    if images := [name for name, one in planned.items() if one.image is not None]:
+        raise UsageError(
+            f"a pod of Kubernetes starts no containers, and {', '.join(images)} of the plan's environments "
+            f"{'is an image' if len(images) == 1 else 'are images'}",
+            hint="submit a campaign for each image, with the image in the site file, and compare the two",
+        )
+
+
+def not_here(planned: Mapping[str, PlannedEnvironment]) -> dict[str, str]:
+    """Those environments whose interpreter or image is a file that is not on this machine, with its path."""
+    paths = {name: one.path for name, one in planned.items()}
+    return {name: str(path) for name, path in paths.items() if path is not None and not path.exists()}

@@ -120,7 +120,8 @@ def print_preview(found: Preview) -> None:
         print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {error.in_one_line()}]" if error else ""))
     for name, environment in found.environments.items():
         packages = counted(len(environment.packages), "package")
-        print(f"{environment.sha256[:SHORT_ID]}  environment {name}: Python {environment.python}, {packages}")
+        image = "" if environment.image is None else f", image {environment.image}"
+        print(f"{environment.sha256[:SHORT_ID]}  environment {name}: Python {environment.python}, {packages}{image}")
     for recipe in found.missing:
         print(f"to make  {recipe.title()}")
     codes = Counter(error.reason.stored_code for error in found.unsupported.values() if error)

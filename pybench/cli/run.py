@@ -16,7 +16,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.cli.batch_jobs import close_ended_quietly
-from pybench.cli.containers import launcher_for
+from pybench.cli.containers import image_opener, launcher_for
 from pybench.cli.dry_run import preview, print_preview
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -111,7 +111,8 @@ def run(
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
     with source.judged():
-        machine = Machine.ask(selected, launcher_for(container, engine, selected), resolved.environments)
+        launcher = launcher_for(container, engine, selected)
+        machine = Machine.ask(selected, launcher, resolved.environments, image_opener(engine))
         machine = machine.open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:

@@ -14,7 +14,7 @@ import typer
 from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.cli.containers import not_here, refuse_environments
+from pybench.cli.containers import not_here, refuse_environments, refuse_images
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
     FilterOption,
@@ -119,8 +119,10 @@ def submit(
     if isinstance(found, SlurmSite) and found.image:
         selected = request.options.selected
         refuse_environments(case for case in source.plan.cases if selected is None or case.id in selected)
-    for name, python in not_here(source.plan.environments).items():
-        say(f"environment {name}: {python} is not on this machine; every node has to have it there")
+    if isinstance(found, KubernetesSite):
+        refuse_images(source.plan.environments)
+    for name, path in not_here(source.plan.environments).items():
+        say(f"environment {name}: {path} is not on this machine; every node has to have it there")
     if isinstance(found, KubernetesSite):
         _write_for_kubernetes(request, found, is_tried=dry_run)
     elif dry_run:

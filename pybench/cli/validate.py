@@ -41,7 +41,7 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         "varying": varying(loaded.cases),
         "on_no_machine": _on_no_machine(loaded.cases),
         "comparisons": [contrast.title() for contrast in loaded.contrasts],
-        "environments": {name: str(python) for name, python in loaded.environments.items()},
+        "environments": {name: one.text for name, one in loaded.environments.items()},
         "environments_not_here": list(absent),
         "files": {value: file.as_json() for value, file in loaded.files.items()},
     }
@@ -64,8 +64,8 @@ def validate(plan: PlanArgument, overrides: SetOption = None, as_json: JsonOptio
         bounds = ", ".join(f"{criterion.name} {criterion.threshold:g}" for criterion in contrast.accept)
         published = counted(len(contrast.reference), "published value") if contrast.reference else ""
         print(f"  comparison: {'; '.join(filter(None, [contrast.title(), bounds, published]))}")
-    for name, python in loaded.environments.items():
-        print(f"  environment {name}: {python}{' (not on this machine)' if name in absent else ''}")
+    for name, one in loaded.environments.items():
+        print(f"  environment {name}: {one.text}{' (not on this machine)' if name in absent else ''}")
     for value, file in loaded.files.items():
         print(f"  file {value}: sha256 {file.sha256[:SHORT_ID]} of its {file.covers}, {file.bytes} bytes")
 

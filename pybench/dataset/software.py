@@ -11,6 +11,8 @@ BOARD = "board"
 PROCESSOR = "cpu"
 NO_IMAGE = "no image"
 PYTHON = "python"
+IMAGE = "image"
+_OF_ENVIRONMENT = (IMAGE, PYTHON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,13 @@ class Software:
 
     @property
     def of_environment(self) -> Mapping[str, str]:
-        """What its Python environment brought: the version of Python, and of each package that it loaded."""
-        python = {PYTHON: self.facts[PYTHON]} if PYTHON in self.facts else {}
-        return {**python, **self.packages}
+        """What its environment brought: the image, the version of Python, and of each package that it loaded."""
+        return {**{name: self.facts[name] for name in _OF_ENVIRONMENT if name in self.facts}, **self.packages}
 
     @property
     def of_machine(self) -> Mapping[str, str]:
         """All other facts."""
-        return {name: value for name, value in self.facts.items() if name != PYTHON}
+        return {name: value for name, value in self.facts.items() if name not in _OF_ENVIRONMENT}
 
 
 def read_software(environment: Mapping[str, Any]) -> Software:
@@ -44,7 +45,7 @@ def read_software(environment: Mapping[str, Any]) -> Software:
         BOARD: gpu.get("uuid") or gpu.get("name"),
         PROCESSOR: environment.get("cpu"),
         "driver": gpu.get("driver_version"),
-        "image": environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
+        IMAGE: environment.get("image_digest", "") or (NO_IMAGE if "image_digest" in environment else None),
         "pybench": environment.get("pybench"),
         "native build": environment.get("native_build_id"),
         PYTHON: environment.get("python"),

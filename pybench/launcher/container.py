@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pybench.errors import UsageError
+from pybench.errors import InputError, UsageError
 from pybench.launcher.engines import ANSWER_S, ContainerRequest, Engine, Mount, choose_engine
 from pybench.launcher.gpus import PASSED_ON, wanted_gpus
 from pybench.launcher.images import Image, look_into
@@ -34,7 +34,7 @@ _SHELL_SIGNALS = range(129, 193)  # 128 + a signal's number, as tini and Apptain
 
 
 def open_container(given: str, engine: str | None, tell: Callable[[str], None]) -> Container:
-    """The image that `--container` names, looked into, taken in by an engine, and ready to start workers in.
+    """The image that `given` names, as `--container` or a plan's environment does: looked into, taken in by an engine, and ready to start workers in.
 
     Raises UsageError or PybenchError, each with what to do about it.
     """
@@ -92,6 +92,27 @@ class Container:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         return _Contained(process, report, lifeline, own_session, self.engine, request)
+
+    def run_script(self, script: Path, arguments: Sequence[str], limit_s: float) -> subprocess.CompletedProcess[bytes]:
+        """Runs a file of this machine by the image's Python, and waits for its end. Raises InputError where it takes
+        longer than `limit_s`."""
+        with tempfile.TemporaryDirectory(prefix="pybench-script-") as folder:
+            scratch = Path(folder)
+            words = ["python", str(script), *arguments]
+            request = ContainerRequest(scratch.name, scratch, [Mount(script, False)], {}, (), words)
+            try:
+                return subprocess.run(
+                    self.engine.run(self.reference, request),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=limit_s,
+                    env=self.engine.client_environment(),
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                if (command := self.engine.kill(request.name)) is not None:
+                    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+                raise InputError(f"{self.image.location} does not answer within {limit_s:.0f} s") from error
 
     def _request(self, arguments: Sequence[str], access: FileAccess, scratch: Path) -> ContainerRequest:
         gpus = wanted_gpus(os.environ)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--container` names: an OCI archive, an OCI layout or a SIF in the file system, or a reference by digest.
+"""What the name of an image leads to: an OCI archive, an OCI layout or a SIF in the file system, or a reference by digest.
 
 An image's digest is that of its manifest, or of the whole file for a SIF; it is computed here, never believed. Manifest
 and configuration are checked against their digests, layers for being whole: engines check their content when they take
@@ -65,7 +65,7 @@ def look_into(given: str) -> Image:
     else:
         what = "no such file" if asked is not None or "/" not in name else "no such file, and no reference by digest"
         raise UsageError(
-            f"--container {given}: {what}",
+            f"the image {given}: {what}",
             hint="give an OCI archive or layout, a SIF, or HOST/NAME@sha256:... (`make container` makes the first two)",
         )
     if asked is not None and asked != image.digest:
@@ -80,7 +80,7 @@ def _split(given: str) -> tuple[str, str | None]:
     if not found:
         return given, None
     if not _DIGEST.fullmatch(digest):
-        raise UsageError(f"--container {given}: {digest} is no digest", hint="write sha256: and 64 digits of 0-9a-f")
+        raise UsageError(f"the image {given}: {digest} is no digest", hint="write sha256: and 64 digits of 0-9a-f")
     return name, digest
 
 

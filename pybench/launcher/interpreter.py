@@ -32,7 +32,7 @@ WORKER_PACKAGES = {"numpy": "numpy", "pynvml": "nvidia-ml-py", "PIL": "pillow", 
 _PACKAGE = Path(__file__).parents[1]
 _OWN_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 _NOT_HANDED_ON = ("PYTHONPATH", "PYTHONHOME")
-_ANSWER_S = 120.0  # thousands of packages on a network file system
+ANSWER_S = 120.0  # thousands of packages on a network file system
 _BEGIN = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
     "runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)"
@@ -89,10 +89,14 @@ def open_interpreter(python: Path) -> Interpreter:
         )
     code = Path(tempfile.mkdtemp(prefix="pybench-code-"))
     (code / _PACKAGE.name).symlink_to(_PACKAGE)
-    packages = {name: version for name, version in facts["packages"].items() if name != "pybench-campaign"}
-    interpreter = Interpreter(python, facts["version"], packages, code)
+    interpreter = Interpreter(python, facts["version"], packages_of(facts), code)
     weakref.finalize(interpreter, shutil.rmtree, code, ignore_errors=True)
     return interpreter
+
+
+def packages_of(facts: Mapping[str, Any]) -> dict[str, str]:
+    """distribution -> version, but for pybench itself, of which an environment has none of its own."""
+    return {name: version for name, version in facts["packages"].items() if name != "pybench-campaign"}
 
 
 def install_command(python: Path, distributions: Sequence[str]) -> str:
@@ -105,18 +109,24 @@ def _ask(python: Path) -> dict[str, Any]:
     hint = "give the path of a Python, such as bin/python of a virtual environment"
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, env=_variables(), check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, env=_variables(), check=False
         )
-        found = json.loads(done.stdout)
     except OSError as error:
         raise InputError(f"{python} cannot be started: {error.strerror}", hint=hint) from error
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{python} does not answer within {_ANSWER_S:.0f} s", hint=hint) from error
+        raise InputError(f"{python} does not answer within {ANSWER_S:.0f} s", hint=hint) from error
+    return read_facts(done, str(python), hint)
+
+
+def read_facts(done: subprocess.CompletedProcess[bytes], where: str, hint: str) -> dict[str, Any]:
+    """What `interpreter_facts` printed. `where`: whose it is, for errors. Raises InputError where it is not that."""
+    try:
+        found = json.loads(done.stdout)
     except ValueError as error:
         said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it says nothing"]
-        raise InputError(f"{python} cannot say what it is: {said[0]}", hint=hint) from error
-    if not isinstance(found, dict) or not {"version", "suffix", "packages", "missing"} <= found.keys():
-        raise InputError(f"{python} is no Python 3", hint=hint)
+        raise InputError(f"{where} cannot say what it is: {said[0]}", hint=hint) from error
+    if not isinstance(found, dict) or not {"version", "suffix", "packages", "missing", "code"} <= found.keys():
+        raise InputError(f"{where} is no Python 3", hint=hint)
     return found
 
 

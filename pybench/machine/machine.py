@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
-from pybench.campaign.environments import KnownEnvironment
+from pybench.campaign.environments import KnownEnvironment, PlannedEnvironment
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.errors import RefusedValue, RefusedValuesError, UnsupportedError
-from pybench.launcher import LOCAL, Launcher
-from pybench.machine.environments import Environment, open_environments
+from pybench.launcher import LOCAL, Container, Launcher
+from pybench.machine.environments import Environment, open_environments, open_quietly
 from pybench.machine.estimate import CampaignEstimate, estimate
 from pybench.machine.facts import Facts, ask, needed_facts
 from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights, refused_value
@@ -37,15 +37,19 @@ class Machine:
 
     @classmethod
     def ask(
-        cls, cases: Sequence[Case], launcher: Launcher = LOCAL, pythons: Mapping[str, str] = MappingProxyType({})
+        cls,
+        cases: Sequence[Case],
+        launcher: Launcher = LOCAL,
+        planned: Mapping[str, PlannedEnvironment] = MappingProxyType({}),
+        open_image: Callable[[str], Container] = open_quietly,
     ) -> Self:
         """Asks a worker for the facts that these cases need, in each environment that they name.
 
-        `pythons`: name of an environment -> path of its interpreter. Raises what `pybench.machine.facts.ask` and
-        `open_environments` raise, and UsageError where a package that adds rows of a case has changed."""
-        environments = open_environments(cases, pythons)
+        `planned` and `open_image` are as of `open_environments`. Raises what that and `pybench.machine.facts.ask`
+        raise, and UsageError where a package that adds rows of a case has changed."""
         own = _in_environment(None, cases)
         facts = ask(needed_facts(own), launcher)
+        environments = open_environments(cases, planned, facts["machine"]["native_build_id"], open_image)
         refuse_changed(own, facts)
         return cls(facts, launcher, environments=environments)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from pybench.campaign.environments import PlannedEnvironment
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_to_json, contrasts, service_levels
 from pybench.case.contrasts import Contrast
@@ -54,7 +55,7 @@ class Plan:
     overrides: the `--set` that changed its meaning
     cases: each once, in the plan's order
     files: value of a factor -> the user's file
-    environments: name -> absolute path of its interpreter
+    environments: name -> where it is
     places: (factor, value) -> where a model or file is named first, and where an environment is defined
     """
 
@@ -71,7 +72,7 @@ class Plan:
     protocols: tuple[str, ...]
     curves: tuple[PlannedCurve, ...]
     files: Mapping[str, UserFile]
-    environments: Mapping[str, Path]
+    environments: Mapping[str, PlannedEnvironment]
     places: Mapping[tuple[str, str], Place]
 
 
@@ -130,7 +131,7 @@ def load_plan(
         protocols=with_house(shaped.plan.protocol),
         curves=shaped.plan.curves,
         files=_files_of(cases, files),
-        environments=environments.pythons,
+        environments=environments.planned,
         places=builder.places | {(ENVIRONMENT, name): place for name, place in environments.places.items()},
     )
 
@@ -139,7 +140,7 @@ def resolve(plan: Plan, cases: Sequence[Case]) -> dict[str, Json]:
     """The content of plan.resolved.json (docs/formats/rundir.md) for some or all of a plan's cases."""
     named = {value for case in cases for value in _user_values(case)}
     inside = {case.environment for case in cases}
-    environments = {name: {"python": str(path)} for name, path in plan.environments.items() if name in inside}
+    environments = {name: one.as_json() for name, one in plan.environments.items() if name in inside}
     return {
         "schema_version": SCHEMA_VERSION,
         "name": plan.name,

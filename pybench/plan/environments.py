@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`environments` of a plan: interpreters of this machine, by the names that the factor `environment` has.
+"""`environments` of a plan: interpreters and container images, by the names that the factor `environment` has.
 
-A plan is also written where its interpreters are not, so a path that does not exist is no fault of the plan.
-Whether an interpreter is there, and what it has installed, is `pybench.machine`'s question.
+A plan is also written where these are not, so a path that does not exist is no fault of the plan.
+Whether something is there, has its digest, and what it has installed, is `pybench.machine`'s question.
 """
 
 from __future__ import annotations
@@ -10,31 +10,35 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pybench.campaign.environments import PlannedEnvironment
 from pybench.document import Node, Place
 from pybench.document.keys import described
 from pybench.errors import Problem
 from pybench.plan.cells import Cell, Setting
-from pybench.plan.keys import ENVIRONMENT_KEYS, ENVIRONMENTS
+from pybench.plan.keys import ENVIRONMENT_KEYS, ENVIRONMENTS, IMAGE_DIGEST
 from pybench.plan.settings import NAME
 from pybench.plan.values import nearest
 
 FACTOR = "environment"
+_HOST = re.compile(r"localhost|[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9-]+:[0-9]+")
+_REGISTRY = "docker://"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEnvironments:
     """The environments of one plan.
 
-    pythons: name -> absolute path of its interpreter; links stay, because a virtual environment's is one
-    places: name -> where its path is written
+    planned: name -> where it is; links stay, because a virtual environment's interpreter is one
+    places: name -> where its path or image is written
     names: all names that are defined, those with a problem too
     """
 
-    pythons: Mapping[str, Path] = field(default_factory=dict)
+    planned: Mapping[str, PlannedEnvironment] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
@@ -71,17 +75,18 @@ def read_environments(root: Node, folder: Path) -> PlanEnvironments:
     if node.children is None:
         what = f"`{ENVIRONMENTS}` takes a mapping of names; not {described(node.plain())}"
         return PlanEnvironments(problems=(node.place.problem(what, _example("torch-2.11")),))
-    pythons, places, problems = {}, {}, []
+    planned, places, problems = {}, {}, []
     for name, child in node.children.items():
         found = [*_named_wrongly(name, node), *_keyed_wrongly(name, child)]
         if not found:
-            written = (child.children or {})["python"]
-            found = list(_path_problems(name, written, folder))
+            ((key, written),) = (child.children or {}).items()
+            wrong, made = _READERS[key]
+            found = list(wrong(name, written, folder))
             places[name] = written.place
             if not found:
-                pythons[name] = _absolute(str(written.plain()), folder)
+                planned[name] = made(str(written.plain()), folder)
         problems += found
-    return PlanEnvironments(pythons, places, frozenset(node.children), tuple(problems))
+    return PlanEnvironments(planned, places, frozenset(node.children), tuple(problems))
 
 
 def _named_wrongly(name: str, node: Node) -> Iterator[Problem]:
@@ -100,8 +105,11 @@ def _keyed_wrongly(name: str, node: Node) -> Iterator[Problem]:
         if key not in ENVIRONMENT_KEYS:
             hint = nearest(key, ENVIRONMENT_KEYS) or f"valid keys here: {', '.join(ENVIRONMENT_KEYS)}"
             yield node.key_place((key,)).problem(f"unknown key `{key}`", hint)
-    if "python" not in node.children:
-        yield node.place.problem("`python` is missing", ENVIRONMENT_KEYS["python"])
+    given = [f"`{key}`" for key in ENVIRONMENT_KEYS if key in node.children]
+    if len(given) != 1:
+        what = f"takes {' or '.join(f'`{key}`' for key in ENVIRONMENT_KEYS)}; not {' and '.join(given) or 'nothing'}"
+        hint = "; ".join(f"`{key}`: {meaning}" for key, meaning in ENVIRONMENT_KEYS.items())
+        yield node.place.problem(f"environment {name} {what}", hint)
 
 
 def _path_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
@@ -117,6 +125,45 @@ def _path_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
         yield node.place.problem(f"environment {name}: {given} is a folder", hint)
     elif path.exists() and not os.access(path, os.X_OK):
         yield node.place.problem(f"environment {name}: {given} cannot be executed", "give the path of a Python")
+
+
+def _image_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
+    given = node.plain()
+    if not isinstance(given, str) or not given.strip():
+        what = f"`image` takes a container image with its digest; not {described(given)}"
+        yield node.place.problem(what, "as in images/stack.oci.tar@sha256:0123...")
+        return
+    image, _, digest = given.rpartition("@")
+    if not image:
+        asked = f"pybench doctor --container {shlex.quote(given)}"
+        if _is_in_registry(given, folder):
+            asked = f"skopeo inspect --format '{{{{.Digest}}}}' {_REGISTRY}{given.removeprefix(_REGISTRY)}"
+        hint = f"`{asked}` prints it; write {given}@sha256:..."
+        yield node.place.problem(f"environment {name}: the image {given} is named without its digest", hint)
+    elif not re.fullmatch(IMAGE_DIGEST, f"@{digest}"):
+        what = f"environment {name}: {digest or 'nothing'} is no digest"
+        yield node.place.problem(what, "write sha256: and 64 digits of 0-9a-f")
+
+
+def _planned_python(given: str, folder: Path) -> PlannedEnvironment:
+    return PlannedEnvironment(python=str(_absolute(given, folder)))
+
+
+def _planned_image(given: str, folder: Path) -> PlannedEnvironment:
+    image, _, digest = given.rpartition("@")
+    in_registry = _is_in_registry(image, folder)
+    name = image.removeprefix(_REGISTRY) if in_registry else str(_absolute(image, folder))
+    return PlannedEnvironment(image=f"{name}@{digest}")
+
+
+def _is_in_registry(image: str, folder: Path) -> bool:
+    """A name begins with a host, which has a dot or a port or is localhost; a file of the same name goes first."""
+    host, _, name = image.removeprefix(_REGISTRY).partition("/")
+    is_name = image.startswith(_REGISTRY) or (name != "" and _HOST.fullmatch(host) is not None)
+    return is_name and not _absolute(image, folder).exists()
+
+
+_READERS = {"python": (_path_problems, _planned_python), "image": (_image_problems, _planned_image)}
 
 
 def _absolute(given: str, folder: Path) -> Path:

@@ -7,14 +7,19 @@ from pybench.case.repetitions import UNTIL
 from pybench.catalogue.protocols import PROTOCOLS
 
 ENVIRONMENTS = "environments"
-ENVIRONMENT_KEYS = {"python": "the path of an interpreter, such as that of a virtual environment"}
+ENVIRONMENT_KEYS = {
+    "python": "the path of an interpreter, such as that of a virtual environment",
+    "image": "a container image with its digest: the path of an OCI archive or layout or of a SIF, or HOST/NAME, and "
+    "@sha256:DIGEST",
+}
+IMAGE_DIGEST = "@sha256:[0-9a-f]{64}"  # how the name of an image ends
 PLAN_KEYS = {
     "schema_version": "the version of this format, 1",
     "name": "the campaign's folder and title",
     "description": "what the campaign is for",
     "seed": "of the order of runs, synthetic input and resampling",
     "repetitions": "runs of every case, one a block: a number, or when to stop",
-    ENVIRONMENTS: "interpreters with packages of their own, by the names that `environment` has",
+    ENVIRONMENTS: "interpreters and container images with packages of their own, by the names that `environment` has",
     "defaults": "factors of every entry that they apply to",
     "matrix": "what is measured: products of factors",
     "criteria": "comparisons with a baseline, and bounds on them",

@@ -57,11 +57,11 @@ def plan_schema(catalogue: Catalogue = BUILT_IN) -> Schema:
             ),
             "patternProperties": {_ADDED_CRITERION: {"type": "number"}},
         },
-        "Environment": _mapping(
-            "An interpreter with its packages.",
-            _described({"python": {"type": "string", "minLength": 1}}, keys.ENVIRONMENT_KEYS),
-            ("python",),
-        ),
+        "Environment": {
+            **_mapping("An interpreter or an image with its packages.", _environment()),
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
         "Curve": _mapping("A figure over a numeric factor.", _curve(catalogue), ("over", "metric")),
         "Reference": _mapping("One published value.", _reference_keys(), ("value", "source")),
         "Published": _blocks("Reference"),
@@ -114,6 +114,14 @@ def _plan() -> dict[str, Schema]:
         "protocol": _one_or_many({"enum": list(PROTOCOLS)}),
     }
     return _described(types, keys.PLAN_KEYS)
+
+
+def _environment() -> dict[str, Schema]:
+    types: dict[str, Schema] = {
+        "python": {"type": "string", "minLength": 1},
+        "image": {"type": "string", "pattern": f"{keys.IMAGE_DIGEST}$"},
+    }
+    return _described(types, keys.ENVIRONMENT_KEYS)
 
 
 def _stopping() -> dict[str, Schema]:

@@ -163,7 +163,7 @@ def test_an_image_and_environments_exclude_each_other(plan: Path, capsys: Captur
     site.write_text(f'kind: slurm\njob: {{time: "10"}}\nimage: {{path: image.sif, sha256: {"a" * 64}}}\n')
     for arguments in (["run", str(plan), "--container", "image.oci"], ["submit", str(plan), "--site", str(site)]):
         assert main(arguments) == EXIT_USAGE
-        assert "environments are interpreters of this machine" in capsys.readouterr().err
+        assert "the plan's environments say where cases run" in capsys.readouterr().err
 
 
 def test_doctor_says_what_another_environment_can_measure(plan: Path, capsys: Captured) -> None:

@@ -23,6 +23,8 @@ import canonical_tar
 import oci_archive
 from steps import EPOCH_S
 
+from pybench.launcher.interpreter import WORKER_PACKAGES
+
 PROGRAMS = ("tini", "env", "taskset", "sh", "true")
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 # No test needs them.
@@ -30,10 +32,12 @@ _LEFT_OUT = frozenset({"__pycache__", "test", "tests", "idlelib", "tkinter", "li
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
-def write_small_image(folder: Path, name: str = "small") -> tuple[Path, str]:
-    """Writes `folder`/NAME.oci.tar; returns it and its digest."""
+def write_small_image(
+    folder: Path, name: str = "small", content: canonical_tar.Members | None = None
+) -> tuple[Path, str]:
+    """Writes `folder`/NAME.oci.tar; returns it and its digest. `content`: of the image, if not `members()`."""
     layer, archive = folder / f"{name}.tar", folder / f"{name}.oci.tar"
-    sha256 = canonical_tar.write(members(), layer, EPOCH_S)
+    sha256 = canonical_tar.write(members() if content is None else content, layer, EPOCH_S)
     image = oci_archive.ImageConfig(
         reference=f"pybench-test:{name}",
         architecture="amd64",
@@ -48,6 +52,26 @@ def write_small_image(folder: Path, name: str = "small") -> tuple[Path, str]:
     digest = oci_archive.write(layer, sha256, image, archive)
     layer.unlink()
     return archive, f"sha256:{digest}"
+
+
+def stack_members(marker: str, left_out: str = "") -> canonical_tar.Members:
+    """An image that can be an environment of a plan: its Python finds all that every worker needs, and `acme-marker` in
+    a version of its own, which each of its processes loads. `left_out`: a module that it lacks."""
+    found = members()
+    for name in {*WORKER_PACKAGES} - {"numpy", left_out}:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        file = Path(spec.origin)
+        if file.name == "__init__.py":
+            found |= _tree(file.parent, f"opt/site/{name}")
+        else:
+            found |= canonical_tar.file(f"opt/site/{file.name}", file.read_text())
+    found |= canonical_tar.file("opt/site/acme_marker.py", f"__version__ = {marker!r}\n")
+    found |= canonical_tar.file("opt/site/sitecustomize.py", "import acme_marker\n")
+    described = f"Metadata-Version: 2.1\nName: acme-marker\nVersion: {marker}\n"
+    found |= canonical_tar.file(f"opt/site/acme_marker-{marker}.dist-info/METADATA", described)
+    return canonical_tar.with_parents(found)
 
 
 def members() -> canonical_tar.Members:

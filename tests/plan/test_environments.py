@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pybench.campaign.environments import PlannedEnvironment
 from pybench.campaign.resolved_plan import parse_resolved_plan
 from pybench.case import Case
 from pybench.plan import Plan, resolve
@@ -18,6 +19,11 @@ Problems = Callable[..., list[str]]
 HEAD = "schema_version: 1\nname: test\n"
 MATRIX = "matrix: [{workload: noop, environment: [old, new]}]\n"
 HERE = sys.executable
+DIGEST = f"sha256:{'0a' * 32}"
+
+
+def interpreter(path: str | Path) -> PlannedEnvironment:
+    return PlannedEnvironment(python=str(path))
 
 
 def defining(text: str, rest: str = MATRIX) -> str:
@@ -29,8 +35,8 @@ def test_a_path_stays_out_of_the_case_and_is_kept_with_the_campaign(load: Load) 
     assert [case.environment for case in plan.cases] == ["old", "new"]
     assert plan.cases[0] == Case(workload="noop", environment="old")
     assert plan.cases[0].chosen() == {"workload": "noop", "environment": "old"}
-    assert parse_resolved_plan(resolve(plan, plan.cases)).environments == {"old": HERE, "new": HERE}
-    assert parse_resolved_plan(resolve(plan, plan.cases[:1])).environments == {"old": HERE}
+    assert parse_resolved_plan(resolve(plan, plan.cases)).environments == {"old": interpreter(HERE), "new": interpreter(HERE)}
+    assert parse_resolved_plan(resolve(plan, plan.cases[:1])).environments == {"old": interpreter(HERE)}
 
 
 def test_a_plan_without_environments_means_what_it_meant(load: Load) -> None:
@@ -47,7 +53,10 @@ def test_paths_are_relative_to_the_plan_or_to_the_home(
         (tmp_path / folder / "python").symlink_to(HERE)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     plan = load(defining("  old: {python: ~/python}\n  new: {python: near/python}\n"), whole=True)
-    assert dict(plan.environments) == {"old": tmp_path / "home/python", "new": tmp_path / "near/python"}
+    assert plan.environments == {
+        "old": interpreter(tmp_path / "home/python"),
+        "new": interpreter(tmp_path / "near/python"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,20 @@ def test_paths_are_relative_to_the_plan_or_to_the_home(
         ("  old: {python: plan.yaml}\n", "4:17: environment old: plan.yaml cannot be executed (give the path"),
         ("  old: {python: 3.11}\n", "4:17: `python` takes the path of an interpreter; not 3.11 (as in"),
         ("  old: {pyton: x}\n", "4:9: unknown key `pyton` (did you mean `python`?)"),
-        ("  old: {}\n", "4:8: `python` is missing (the path of an interpreter"),
+        ("  old: {}\n", "4:8: environment old takes `python` or `image`; not nothing (`python`: the path of an"),
+        (f"  old: {{python: x, image: x@{DIGEST}}}\n", "4:8: environment old takes `python` or `image`; not `python` and"),
+        (
+            "  old: {image: stacks/old.oci.tar}\n",
+            "4:16: environment old: the image stacks/old.oci.tar is named without its digest "
+            "(`pybench doctor --container stacks/old.oci.tar` prints it; write stacks/old.oci.tar@sha256:...)",
+        ),
+        (
+            "  old: {image: nvcr.io/nvidia/pytorch:25.01-py3}\n",
+            "4:16: environment old: the image nvcr.io/nvidia/pytorch:25.01-py3 is named without its digest "
+            "(`skopeo inspect --format '{{.Digest}}' docker://nvcr.io/nvidia/pytorch:25.01-py3` prints it",
+        ),
+        ("  old: {image: a.sif@sha256:12}\n", "4:16: environment old: sha256:12 is no digest (write sha256: and 64"),
+        ("  old: {image: [a.sif]}\n", "4:16: `image` takes a container image with its digest; not a list (as in"),
         ("  old: /usr/bin/python\n", "4:8: environment old takes a mapping; not '/usr/bin/python' (as in {python:"),
         ("  an old one: {python: x}\n", "4:3: an environment cannot be called 'an old one' (a name has at most 64"),
     ],
@@ -69,7 +91,35 @@ def test_what_is_wrong_with_a_definition_is_said_at_its_place(problems: Problems
 
 def test_a_plan_is_read_where_its_interpreters_are_not(load: Load, tmp_path: Path) -> None:
     plan = load(defining("  old: {python: /gpu-server/python}\n  new: {python: ~nobody-here/python}\n"), whole=True)
-    assert plan.environments == {"old": Path("/gpu-server/python"), "new": tmp_path / "~nobody-here/python"}
+    assert plan.environments == {
+        "old": interpreter("/gpu-server/python"),
+        "new": interpreter(tmp_path / "~nobody-here/python"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("stacks/old.sif", "{folder}/stacks/old.sif"),
+        ("./stacks.example/old.sif", "{folder}/stacks.example/old.sif"),
+        ("there.example/old.sif", "{folder}/there.example/old.sif"),
+        ("/gpu-server/old.oci.tar", "/gpu-server/old.oci.tar"),
+        ("registry.example/team/old", "registry.example/team/old"),
+        ("docker://old/stack", "old/stack"),
+        ("localhost:5000/old", "localhost:5000/old"),
+    ],
+)
+def test_an_image_is_a_file_unless_its_name_begins_with_a_host(
+    load: Load, tmp_path: Path, written: str, meant: str
+) -> None:
+    (tmp_path / "there.example").mkdir()
+    (tmp_path / "there.example/old.sif").touch()
+    plan = load(defining(f"  old: {{image: {written}@{DIGEST}}}\n  new: {{python: {HERE}}}\n"), whole=True)
+    image = f"{meant.format(folder=tmp_path)}@{DIGEST}"
+    assert plan.environments["old"] == PlannedEnvironment(image=image)
+    assert (plan.environments["old"].path is None) is not meant.startswith(("/", "{folder}"))
+    assert parse_resolved_plan(resolve(plan, plan.cases)).environments == plan.environments
+    assert plan.cases[0] == Case(workload="noop", environment="old")
 
 
 def test_a_virtual_environment_is_named_by_its_interpreter(problems: Problems, tmp_path: Path) -> None:

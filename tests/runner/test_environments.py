@@ -13,7 +13,7 @@ import pytest
 from pybench.analysis import analyse
 from pybench.analysis.comparability import Comparability
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
-from pybench.campaign.environments import read_environments
+from pybench.campaign.environments import PlannedEnvironment, read_environments
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.errors import RefusedValuesError, UsageError
@@ -33,6 +33,10 @@ def pythons(tmp_path: Path) -> dict[str, str]:
     return {name: str(make_environment(tmp_path / name, version)) for name, version in versions.items()}
 
 
+def interpreters(pythons: dict[str, str]) -> dict[str, PlannedEnvironment]:
+    return {name: PlannedEnvironment(python=python) for name, python in pythons.items()}
+
+
 def content(cases: list[Case], repetitions: int, **more: Any) -> dict[str, Any]:
     return {**plan_content(cases, repetitions), "criteria": DECLARED, **more}
 
@@ -40,7 +44,7 @@ def content(cases: list[Case], repetitions: int, **more: Any) -> dict[str, Any]:
 def test_each_case_runs_with_the_packages_of_its_environment_and_is_compared(
     campaign: CampaignDirectory, run: Run, pythons: dict[str, str]
 ) -> None:
-    tally, _ = run(content(CASES, 2), Machine.ask(CASES, pythons=pythons))
+    tally, _ = run(content(CASES, 2), Machine.ask(CASES, planned=interpreters(pythons)))
     assert dict(tally.outcomes) == {"ok": 4}
     loaded = {(run.read_case().environment, run.read_environment()["packages"][MARKER]) for run in campaign.runs()}
     assert loaded == {("old", "1.0"), ("new", "2.0")}
@@ -54,15 +58,15 @@ def test_each_case_runs_with_the_packages_of_its_environment_and_is_compared(
 def test_a_campaign_does_not_continue_in_an_environment_that_was_upgraded(
     campaign: CampaignDirectory, run: Run, pythons: dict[str, str]
 ) -> None:
-    run(content(CASES, 1), Machine.ask(CASES, pythons=pythons))
+    run(content(CASES, 1), Machine.ask(CASES, planned=interpreters(pythons)))
     before = {path: path.read_bytes() for path in campaign.path.rglob("*.json")}
     install_marker(packages_of(Path(pythons["new"]).parents[1]), "3.0")
     with pytest.raises(UsageError, match=r"environment new has changed since .* began: acme-marker 2\.0 is 3\.0 now"):
-        run(content(CASES, 2), Machine.ask(CASES, pythons=pythons))
+        run(content(CASES, 2), Machine.ask(CASES, planned=interpreters(pythons)))
     assert {path for path in before if path.name != "plan.resolved.json" and path.read_bytes() != before[path]} == set()
     assert len(list(campaign.runs())) == len(CASES)
     renamed = [CASES[0], CASES[1].with_factors(environment="newest")]
-    tally, _ = run(content(renamed, 1), Machine.ask(renamed, pythons={**pythons, "newest": pythons["new"]}))
+    tally, _ = run(content(renamed, 1), Machine.ask(renamed, planned=interpreters({**pythons, "newest": pythons["new"]})))
     assert dict(tally.outcomes) == {"ok": 2}
 
 
@@ -74,7 +78,7 @@ def test_all_environments_that_lack_something_are_named_before_anything_runs(pyt
         (broken / "__init__.py").write_text("raise ImportError('libcudart.so.13 is missing')")
     cases = [Case(workload="infer", model="mlp", runtime="onnxruntime", environment=name) for name in pythons]
     with pytest.raises(RefusedValuesError) as raised:
-        Machine.ask(cases, pythons=pythons)
+        Machine.ask(cases, planned=interpreters(pythons))
     found = {one.value: one for one in raised.value.values}
     assert set(found) == {"old", "new"}
     assert "onnxruntime cannot be used (ImportError: libcudart.so.13 is missing)" in found["new"].what
@@ -85,7 +89,7 @@ def test_an_environment_in_which_no_worker_runs_is_refused(pythons: dict[str, st
     broken = packages_of(Path(pythons["new"]).parents[1]) / "numpy.py"
     broken.write_text("raise ImportError('libgfortran.so.5 is missing')")
     with pytest.raises(RefusedValuesError) as raised:
-        Machine.ask(CASES, pythons=pythons)
+        Machine.ask(CASES, planned=interpreters(pythons))
     (refused,) = raised.value.values
     assert refused.value == "new"
     assert f"no worker runs in {pythons['new']}: " in refused.what
@@ -100,7 +104,7 @@ def test_artefacts_are_made_in_the_environment_of_their_case(
         Case(workload="infer", model="mlp", runtime="onnxruntime", environment=name, iterations=2, idle_window_s=0)
         for name in pythons
     ]
-    tally, _ = run(content(cases, 1), Machine.ask(cases, pythons=pythons))
+    tally, _ = run(content(cases, 1), Machine.ask(cases, planned=interpreters(pythons)))
     assert dict(tally.outcomes) == {"ok": 2}
     makings = [RunDirectory(path, path.name, 0, 1) for path in campaign.artefacts.iterdir() if path.is_dir()]
     assert {making.read_environment()["packages"][MARKER] for making in makings} == {"1.0", "2.0"}
@@ -118,7 +122,7 @@ def test_two_releases_of_onnxruntime_are_compared(campaign: CampaignDirectory, r
         "criteria": [{"baseline": {"environment": "1.23"}}],
         "files": {"model.onnx": {"path": str(path)}},
     }
-    machine = Machine.ask(cases, pythons=pythons)
+    machine = Machine.ask(cases, planned=interpreters(pythons))
     assert [machine.facts_in(name)["onnxruntime"]["version"] for name in RELEASES] == list(RELEASES.values())
     tally, _ = run(planned, machine)
     assert dict(tally.outcomes) == {"ok": 4}

@@ -118,8 +118,8 @@ class ModelFactors:
     environment: str | None = factor(
         "text",
         None,
-        "which of the plan's `environments` makes and runs the case: an interpreter with packages of its own, such as "
-        "other versions of a runtime",
+        "which of the plan's `environments` makes and runs the case: an interpreter or a container image with packages "
+        "of its own, such as other versions of a runtime",
         absent="the environment of pybench itself",
         hint="a name of `environments`",
         answers=True,

@@ -209,8 +209,9 @@ def _collect(
             paths = [one.get("path") if isinstance(one, Mapping) else one for one in stored["files"].values()]
             files.update(dict.fromkeys(path for path in paths if isinstance(path, str)))
         if last == layout.PLAN_RESOLVED and isinstance(stored.get("environments"), Mapping):
-            pythons = [one.get("python") for one in stored["environments"].values() if isinstance(one, Mapping)]
-            files.update(dict.fromkeys(path for path in pythons if isinstance(path, str)))
+            named = [one for one in stored["environments"].values() if isinstance(one, Mapping)]
+            texts = [str(one.get("python") or str(one.get("image", "")).rpartition("@")[0]) for one in named]
+            files.update(dict.fromkeys(text for text in texts if text.startswith("/")))  # not a registry's names
         for part in _IDENTITY.get(last, ()):
             identity.update(dict.fromkeys(_texts(stored.get(part))))
     hosts.update(dict.fromkeys(_claimants(folder)))

@@ -44,6 +44,6 @@ def software_table(found: Mapping[Pair, PairComparability]) -> Table:
     notes = ["Two runs are compared only if board, CPU, driver, image, pybench, Python and common packages are equal."]
     if has_brought:
         notes.append(
-            "Between environments, Python and packages may differ, as long as they stay the same in all blocks."
+            "Between environments, image, Python and packages may differ, as long as they stay the same in all blocks."
         )
     return Table("software", "Software of the two sides of each comparison", columns, tuple(rows), tuple(notes))

@@ -30,9 +30,9 @@ def environment_table(dataset: Dataset) -> Table:
 
 
 def environments_tables(dataset: Dataset) -> list[Table]:
-    """Where the plan has several environments: a row for each package, and for Python, of which their `ok` runs loaded
-    different versions. What only some of them loaded follows from their cases, and is in the table of software. Where
-    nothing differs, Python alone has a row, because a table without rows is not shown."""
+    """Where the plan has several environments: a row for each package, for Python and for the image, of which their
+    `ok` runs loaded different versions. What only some of them loaded follows from their cases, and is in the table of
+    software. Where nothing differs, Python alone has a row, because a table without rows is not shown."""
     loaded: dict[str | None, dict[str, dict[str, None]]] = {}
     for case in dataset.plan.cases:
         found = loaded.setdefault(case.environment, {})
