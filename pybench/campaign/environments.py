@@ -2,8 +2,9 @@
 """Environments of a plan: where each is, and environments/NAME.json, what it was when the campaign began with it.
 
 A campaign does not continue in an environment whose image, Python or packages have changed: its runs would be other
-runs of the same cases. Paths are no part of it, so the same packages elsewhere are the same environment. Runners that begin at
-the same time, as those of an array of jobs do, agree on one: each file is created once, and never written again.
+runs of the same cases. Paths are no part of it, so the same packages elsewhere are the same environment. Runners that
+begin at the same time, as those of an array of jobs do, agree on one: each file is created once, and never written
+again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pybench.campaign.directory import CampaignDirectory, read_checked, restore_
 from pybench.campaign.layout import SCHEMA_VERSION
 from pybench.errors import CorruptError, UsageError
 
+REGISTRY = "docker://"  # how the name of an image in a registry begins
 _NAMED = 4  # differences that an error lists
 
 
@@ -28,7 +30,7 @@ class PlannedEnvironment:
     """What a plan says of an environment; one of the two is set.
 
     python: absolute path of an interpreter
-    image: `NAME@sha256:DIGEST` of a container image; NAME is an absolute path, or a name in a registry
+    image: `NAME@sha256:DIGEST` of a container image; NAME is an absolute path, or `docker://` and a name in a registry
     """
 
     python: str | None = None
@@ -43,7 +45,7 @@ class PlannedEnvironment:
     def path(self) -> Path | None:
         """What has to be on a machine; None for an image that is in a registry."""
         name = self.text if self.image is None else self.image.rpartition("@")[0]
-        return Path(name) if self.image is None or name.startswith("/") else None
+        return None if name.startswith(REGISTRY) else Path(name)
 
     def as_json(self) -> dict[str, Any]:
         """Its entry in plan.resolved.json."""

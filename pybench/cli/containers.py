@@ -35,13 +35,13 @@ def refuse_environments(cases: Iterable[Case]) -> None:
         )
 
 
-def refuse_images(planned: Mapping[str, PlannedEnvironment]) -> None:
-    """Raises UsageError for environments that are images, where the runner is in a container itself."""
-    if images := [name for name, one in planned.items() if one.image is not None]:
+def refuse_images(cases: Iterable[Case], planned: Mapping[str, PlannedEnvironment]) -> None:
+    """Raises UsageError for cases whose environment is an image, where the runner is in a container itself."""
+    used = {case.environment for case in cases}
+    if images := [name for name, one in planned.items() if one.image is not None and name in used]:
         raise UsageError(
-            f"a pod of Kubernetes starts no containers, and {', '.join(images)} of the plan's environments "
-            f"{'is an image' if len(images) == 1 else 'are images'}",
-            hint="submit a campaign for each image, with the image in the site file, and compare the two",
+            f"a pod of Kubernetes starts no containers, and the plan's environments have images: {', '.join(images)}",
+            hint="submit a campaign for each image, with the image in the site file, and compare them",
         )
 
 

@@ -116,11 +116,12 @@ def submit(
         _arguments(select, timeout, retry_failed, no_sensor),
         as_json,
     )
+    selected = request.options.selected
+    cases = [case for case in source.plan.cases if selected is None or case.id in selected]
     if isinstance(found, SlurmSite) and found.image:
-        selected = request.options.selected
-        refuse_environments(case for case in source.plan.cases if selected is None or case.id in selected)
+        refuse_environments(cases)
     if isinstance(found, KubernetesSite):
-        refuse_images(source.plan.environments)
+        refuse_images(cases, source.plan.environments)
     for name, path in not_here(source.plan.environments).items():
         say(f"environment {name}: {path} is not on this machine; every node has to have it there")
     if isinstance(found, KubernetesSite):

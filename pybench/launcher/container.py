@@ -34,7 +34,9 @@ _SHELL_SIGNALS = range(129, 193)  # 128 + a signal's number, as tini and Apptain
 
 
 def open_container(given: str, engine: str | None, tell: Callable[[str], None]) -> Container:
-    """The image that `given` names, as `--container` or a plan's environment does: looked into, taken in by an engine, and ready to start workers in.
+    """The image that `--container` or a plan's environment names: looked into, taken in, ready to start workers in.
+
+    `given`: see `look_into`. `engine`: its name, or None for the first that can run the image.
 
     Raises UsageError or PybenchError, each with what to do about it.
     """

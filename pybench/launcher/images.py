@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the name of an image leads to: an OCI archive, an OCI layout or a SIF in the file system, or a reference by digest.
+"""What the name of an image leads to: a file (OCI archive, OCI layout or SIF), or a reference by digest.
 
 An image's digest is that of its manifest, or of the whole file for a SIF; it is computed here, never believed. Manifest
 and configuration are checked against their digests, layers for being whole: engines check their content when they take

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pybench.campaign.environments import PlannedEnvironment
+from pybench.campaign.environments import REGISTRY, PlannedEnvironment
 from pybench.document import Node, Place
 from pybench.document.keys import described
 from pybench.errors import Problem
@@ -26,7 +26,6 @@ from pybench.plan.values import nearest
 
 FACTOR = "environment"
 _HOST = re.compile(r"localhost|[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9]+)?|[a-z0-9-]+:[0-9]+")
-_REGISTRY = "docker://"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _image_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
     if not image:
         asked = f"pybench doctor --container {shlex.quote(given)}"
         if _is_in_registry(given, folder):
-            asked = f"skopeo inspect --format '{{{{.Digest}}}}' {_REGISTRY}{given.removeprefix(_REGISTRY)}"
+            asked = f"skopeo inspect --format '{{{{.Digest}}}}' {REGISTRY}{given.removeprefix(REGISTRY)}"
         hint = f"`{asked}` prints it; write {given}@sha256:..."
         yield node.place.problem(f"environment {name}: the image {given} is named without its digest", hint)
     elif not re.fullmatch(IMAGE_DIGEST, f"@{digest}"):
@@ -152,14 +151,14 @@ def _planned_python(given: str, folder: Path) -> PlannedEnvironment:
 def _planned_image(given: str, folder: Path) -> PlannedEnvironment:
     image, _, digest = given.rpartition("@")
     in_registry = _is_in_registry(image, folder)
-    name = image.removeprefix(_REGISTRY) if in_registry else str(_absolute(image, folder))
+    name = REGISTRY + image.removeprefix(REGISTRY) if in_registry else str(_absolute(image, folder))
     return PlannedEnvironment(image=f"{name}@{digest}")
 
 
 def _is_in_registry(image: str, folder: Path) -> bool:
     """A name begins with a host, which has a dot or a port or is localhost; a file of the same name goes first."""
-    host, _, name = image.removeprefix(_REGISTRY).partition("/")
-    is_name = image.startswith(_REGISTRY) or (name != "" and _HOST.fullmatch(host) is not None)
+    host, _, name = image.removeprefix(REGISTRY).partition("/")
+    is_name = image.startswith(REGISTRY) or (name != "" and _HOST.fullmatch(host) is not None)
     return is_name and not _absolute(image, folder).exists()
 
 

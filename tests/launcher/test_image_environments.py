@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,9 +51,8 @@ def stacks(tmp_path_factory: pytest.TempPathFactory, container: Container) -> Pa
 
 
 @pytest.fixture
-def own_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYBENCH_ENGINE", "podman")
-    yield
 
 
 def image_of(folder: Path, name: str) -> str:

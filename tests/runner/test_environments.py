@@ -66,7 +66,9 @@ def test_a_campaign_does_not_continue_in_an_environment_that_was_upgraded(
     assert {path for path in before if path.name != "plan.resolved.json" and path.read_bytes() != before[path]} == set()
     assert len(list(campaign.runs())) == len(CASES)
     renamed = [CASES[0], CASES[1].with_factors(environment="newest")]
-    tally, _ = run(content(renamed, 1), Machine.ask(renamed, planned=interpreters({**pythons, "newest": pythons["new"]})))
+    tally, _ = run(
+        content(renamed, 1), Machine.ask(renamed, planned=interpreters({**pythons, "newest": pythons["new"]}))
+    )
     assert dict(tally.outcomes) == {"ok": 2}
 
 
