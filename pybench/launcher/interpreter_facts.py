@@ -2,8 +2,8 @@
 """Run by any Python 3 as a script, without pybench: what this interpreter is, and which packages it finds.
 
 The names of modules are the arguments. Prints one JSON object: `version`, `implementation`, `suffix` (of compiled
-modules), `packages` (distribution -> version), `missing` (those of the modules that it does not find), and `code`
-(`code_sha256` of the pybench that it finds).
+modules), `packages` (distribution -> version), and `missing` (those of the modules that it does not find). `code` in it
+is the `code_sha256` of the pybench that it finds.
 """
 
 from __future__ import annotations

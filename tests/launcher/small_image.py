@@ -55,8 +55,8 @@ def write_small_image(
 
 
 def stack_members(marker: str, left_out: str = "") -> canonical_tar.Members:
-    """An image that can be an environment of a plan: its Python finds all that every worker needs, and `acme-marker` in
-    a version of its own, which each of its processes loads. `left_out`: a module that it lacks."""
+    """An image that can be an environment of a plan: its Python finds all that every worker needs, but for the module
+    `left_out`. `marker`: the version of its `acme-marker`, which each of its processes loads."""
     found = members()
     for name in {*WORKER_PACKAGES} - {"numpy", left_out}:
         spec = find_spec(name)
