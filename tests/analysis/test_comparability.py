@@ -252,6 +252,15 @@ def test_an_environment_that_changed_meanwhile_loses_the_blocks_after(tmp_path: 
     }
 
 
+def test_images_of_environments_are_what_they_bring_unless_one_changes(tmp_path: Path) -> None:
+    other, later = {"image_digest": "sha256:bb"}, {"image_digest": "sha256:cc"}
+    one = found(across(tmp_path / "c", [({"image_digest": None}, other)] * 2 + [({"image_digest": None}, later)]))
+    assert [each.text() for each in one.brought] == ["image no image against sha256:bb"]
+    assert {block: [each.text() for each in differences] for block, differences in one.excluded.items()} == {
+        3: ["image sha256:bb against sha256:cc"]
+    }
+
+
 def test_environments_on_two_boards_are_not_comparable(tmp_path: Path) -> None:
     one = found(across(tmp_path / "c", [({}, {**UPGRADED, "gpu": {"uuid": "GPU-2"}})] * 2))
     assert one.status is Comparability.NOT_COMPARABLE

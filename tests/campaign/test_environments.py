@@ -66,6 +66,17 @@ def test_the_digest_is_that_of_python_and_packages_in_any_order() -> None:
     assert KnownEnvironment("3.11.3", OLD.packages).sha256 != OLD.sha256
 
 
+def test_an_image_is_part_of_the_digest_and_of_the_file(campaign: CampaignDirectory) -> None:
+    image, other = (KnownEnvironment(OLD.python, OLD.packages, f"sha256:{digit * 64}") for digit in "ab")
+    assert len({OLD.sha256, image.sha256, other.sha256}) == 3
+    keep_environments(campaign, {"mine": image})
+    assert read_environments(campaign) == {"mine": image}
+    assert "image" not in OLD.as_json()
+    for now, said in ((other, other.image), (OLD, "none")):
+        with pytest.raises(UsageError, match=f"began: its image {image.image} is {said} now"):
+            refuse_changed_environments(campaign, {"mine": now})
+
+
 def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: CampaignDirectory) -> None:
     keep_environments(campaign, {"mine": OLD})
     before = campaign.environment("mine").read_bytes()
@@ -89,6 +100,7 @@ def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: Ca
         lambda content: content["packages"].update(numpy="9"),
         lambda content: content.pop("python"),
         lambda content: content.update(packages=[]),
+        lambda content: content.update(image=f"sha256:{'a' * 64}"),
         lambda content: content.update(python=None),
     ],
 )

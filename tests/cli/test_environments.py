@@ -12,6 +12,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.cli import main
+from pybench.cluster.site import example_site
 from pybench.errors import EXIT_OK, EXIT_USAGE
 from tests.support.campaigns import CampaignBuilder
 from tests.support.environments import environment
@@ -164,6 +165,34 @@ def test_an_image_and_environments_exclude_each_other(plan: Path, capsys: Captur
     for arguments in (["run", str(plan), "--container", "image.oci"], ["submit", str(plan), "--site", str(site)]):
         assert main(arguments) == EXIT_USAGE
         assert "the plan's environments say where cases run" in capsys.readouterr().err
+
+
+def test_an_image_is_absent_where_its_file_is_and_needs_a_node_that_starts_containers(
+    plan: Path, capsys: Captured
+) -> None:
+    images = {"old": f"old.sif@sha256:{'a' * 64}", "new": f"registry.example/new@sha256:{'b' * 64}"}
+    text = plan.read_text()
+    for name, image in images.items():
+        text = text.replace(f"{{python: venvs/{name}/bin/python}}", f"{{image: {image}}}")
+    plan.write_text(text)
+    assert main(["validate", str(plan)]) == EXIT_OK
+    shown = capsys.readouterr().out.splitlines()
+    assert f"  environment old: {plan.parent}/{images['old']} (not on this machine)" in shown
+    assert f"  environment new: docker://{images['new']}" in shown
+    campaign = plan.parent / "campaign"
+    assert main(["run", str(plan), "--out", str(campaign), "-k", "environment=old"]) == EXIT_USAGE
+    said = f"{plan}:5:16: `environment`: old: the image {plan.parent}/{images['old']}: no such file (give an OCI"
+    assert capsys.readouterr().err.startswith(said)
+    assert not campaign.exists()
+    site = plan.parent / "site.yaml"
+    site.write_text('kind: slurm\njob: {time: "10"}\n')
+    submit = ["submit", str(plan), "--site", str(site), "--out", str(campaign), "--dry-run"]
+    assert main(submit) == EXIT_OK
+    said = f"environment old: {plan.parent}/old.sif is not on this machine; every node has to have it there\n"
+    assert capsys.readouterr().err.startswith(said)
+    site.write_text(example_site("kubernetes"))
+    assert main(submit) == EXIT_USAGE
+    assert "a pod of Kubernetes starts no containers" in capsys.readouterr().err
 
 
 def test_doctor_says_what_another_environment_can_measure(plan: Path, capsys: Captured) -> None:

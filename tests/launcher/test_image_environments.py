@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,10 +20,13 @@ from pybench.campaign.environments import PlannedEnvironment, read_environments
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load
-from pybench.errors import EXIT_OK, EXIT_USAGE, RefusedValuesError
+from pybench.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RefusedValuesError
 from pybench.launcher import Container
 from pybench.machine import Machine
+from tests.launcher.contained_campaign import containers_of, workers_of
 from tests.launcher.small_image import canonical_tar, members, stack_members, write_small_image
+from tests.runner.test_campaign import interrupt_twice
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.container
 
@@ -159,6 +165,26 @@ def test_an_image_in_which_workers_would_differ_or_fail_is_refused(stacks: Path,
     no_python = {name: one for name, one in members().items() if name != "opt/bin/python"}
     what, _ = refusal(written("no-python", no_python))
     assert what.startswith(f"stack: the Python in {tmp_path}/no-python.oci.tar cannot say what it is: ")
+
+
+def test_interrupted_twice_its_container_is_gone_and_the_campaign_goes_on(
+    stacks: Path, tmp_path: Path, container: Container
+) -> None:
+    plan, campaign = tmp_path / "plan.yaml", CampaignDirectory(tmp_path / "campaign")
+    text = (stacks / "plan.yaml").read_text().replace("image: ", f"image: {stacks}/")
+    plan.write_text(text.replace("iterations: 3", "energy_window_s: 100"))
+    begin = "import sys; from pybench.cli import main; sys.exit(main())"
+    select = ["--out", str(campaign.path), "--filter", "environment=old", "--repetitions", "1", "--engine", "podman"]
+    process = subprocess.Popen([sys.executable, "-P", "-c", begin, "run", str(plan), *select])
+    (worker,) = wait_for(lambda: workers_of(campaign))
+    assert os.readlink(f"/proc/{worker}/ns/pid") != os.readlink("/proc/self/ns/pid")
+    interrupt_twice(process)
+    assert process.wait(timeout=120) == EXIT_INTERRUPTED
+    wait_for(lambda: not containers_of(container))
+    assert workers_of(campaign) == []
+    assert main(["run", str(plan), *select, "--timeout", "2.5"]) == EXIT_FAILED
+    assert [run.read_run()["outcome"] for run in campaign.runs()] == ["timeout"]
+    wait_for(lambda: not containers_of(container))
 
 
 def test_what_the_cases_need_is_asked_for_in_the_image(stacks: Path) -> None:
