@@ -8,7 +8,7 @@ by `gpus`. What Python an image has is told by `inside`.
 """
 
 from pybench.launcher.container import Container, open_container
-from pybench.launcher.inside import ImagePython, look_inside
+from pybench.launcher.inside import look_inside
 from pybench.launcher.interpreter import Interpreter, install_command, open_interpreter
 from pybench.launcher.launch import Exit, FileAccess, Launched, Launcher
 from pybench.launcher.local import LOCAL, LocalLauncher
@@ -18,7 +18,6 @@ __all__ = [
     "Container",
     "Exit",
     "FileAccess",
-    "ImagePython",
     "Interpreter",
     "Launched",
     "Launcher",
