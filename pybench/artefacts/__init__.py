@@ -13,6 +13,7 @@
     samples         what ranges are found on
     calibration     finds ranges
     kept            searches the nodes that stay in FP32
+    stored_trials   what a search has tried, for the next process
     quantised       puts Q/DQ into a graph
     rounding        trains a model on with INT8 rounding
     engine          builds with TensorRT
@@ -47,20 +48,22 @@ def make(
     folder: Path,
     models: Mapping[str, Model] = MODELS,
     sensors: Mapping[str, SensorProfile] | None = None,
+    unfinished: Path | None = None,
 ) -> Result:
     """Makes one artefact: writes `folder / recipe["file"]`. Imports only what its kind needs.
 
     `recipe`: the stored form of `campaign.recipe.Recipe`; `inputs`: role -> file of the artefact that it builds on;
     `files`: factor -> the user's file; `models`: the rows that the recipe's model may be one of; `sensors`:
-    what is known of the GPUs' power sensors, by UUID. Raises UnsupportedError, InputError or DeviceMemoryError where
-    those are the answer.
+    what is known of the GPUs' power sensors, by UUID. `unfinished`: as in `MakeRequest`. Raises UnsupportedError,
+    InputError or DeviceMemoryError where those are the answer.
     """
     kind, path = recipe["kind"], folder / recipe["file"]
     if kind not in KINDS:
         raise UnsupportedError(f"no artefact of the kind {kind}", code=Cause.NO_SUCH_ARTEFACT)
     with memory_errors():
         maker = importlib.import_module(KINDS[kind].module)
-        result: Result = maker.make(MakeRequest(kind, recipe["parameters"], inputs, files, models, sensors or {}), path)
+        request = MakeRequest(kind, recipe["parameters"], inputs, files, models, sensors or {}, unfinished)
+        result: Result = maker.make(request, path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
     result.metrics["model_bytes"] = Quantity(value=float(path.stat().st_size), method="size of the file")
     return result

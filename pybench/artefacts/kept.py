@@ -3,22 +3,30 @@
 
 Each trial is the file that the quantiser writes with these nodes kept, so what fuses or shares a pair is in its error.
 It is run on onnxruntime's CPU provider, pairs as they stand, on the samples that ranges are found on. They judge no
-accuracy, unless the plan's data has no split for training.
+accuracy, unless the plan's data has no split for training. Trials are stored as they are made, and one that an earlier
+process made is not made again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnxruntime
+
+from pybench import __version__
 from pybench.artefacts.quantised import FOUND_RANGES
 from pybench.artefacts.request import MakeRequest
 from pybench.artefacts.samples import CalibrationSamples
+from pybench.artefacts.stored_trials import StoredTrials
 from pybench.catalogue.code import named_code
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError
@@ -29,6 +37,7 @@ from pybench.precision.conversion import matching_nodes
 from pybench.precision.execution import Agreement, compare, outputs_of
 from pybench.precision.keeping import KeepSearch, Trial, keepable_units, search
 from pybench.precision.network import open_network
+from pybench.words import counted
 
 SCHEMA_VERSION = 1
 _TRIAL = "trial.onnx"
@@ -50,7 +59,7 @@ def make(request: MakeRequest, path: Path) -> Result:
             hint="raise calibration_images",
         )
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".trials-") as folder:
-        run = _running(request, source, samples, named, Path(folder))
+        run = _stored(_running(request, source, samples, named, Path(folder)), request, samples)
         nothing_kept = run(frozenset())
         rounds_others = QUANTISERS[parameters["quantiser"]].rounds_others
         units = keepable_units(network, read_graph(Path(folder) / _TRIAL), named, rounds_others=rounds_others)
@@ -79,6 +88,46 @@ def _running(
         return compare(reference, outputs_of(trial, precision, feeds, pairs_apart=True)[0])
 
     return run
+
+
+def _stored(
+    run: Callable[[frozenset[str]], Agreement], request: MakeRequest, samples: CalibrationSamples
+) -> Callable[[frozenset[str]], Agreement]:
+    """The same, of which each trial is stored and said in the log. With nothing kept the graph is always run, because
+    the units are read from it."""
+    stored = None if request.unfinished is None else StoredTrials(request.unfinished, _depends_on(request, samples))
+    number = 0
+    if stored:
+        print(f"{len(stored)} trials of an earlier search are not made again", file=sys.stderr, flush=True)
+
+    def tried(nodes: frozenset[str]) -> Agreement:
+        nonlocal number
+        number += 1
+        found = stored.get(nodes) if stored is not None and nodes else None
+        agreement = run(nodes) if found is None else found
+        if stored is not None and stored.get(nodes) is None:
+            stored.add(nodes, agreement)
+        error = agreement.signal_error
+        said = "no number" if error is None else f"{error:.3g}"
+        print(f"trial {number}: signal error {said}, {counted(len(nodes), 'node')} kept", file=sys.stderr, flush=True)
+        return agreement
+
+    return tried
+
+
+def _depends_on(request: MakeRequest, samples: CalibrationSamples) -> dict[str, Any]:
+    """What the error of a trial depends on, beside the recipe, which is in the folder's name."""
+    files = {"onnx": request.needed("onnx", "model"), **request.inputs}
+    return {
+        "files": {role: _sha256(path) for role, path in files.items()},
+        "samples": samples.sha256,
+        "versions": {"pybench": __version__, "onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
+    }
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write(path: Path, kept: list[str], found: KeepSearch) -> None:

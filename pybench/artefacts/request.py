@@ -21,6 +21,7 @@ class MakeRequest:
     files: factor -> the user's file
     models: the rows that its model may be one of
     sensors: GPU's UUID -> what is known of its power sensor
+    unfinished: the folder for what is found, if the kind `continues`; an earlier maker may have left something there
     """
 
     kind: str
@@ -29,6 +30,7 @@ class MakeRequest:
     files: Mapping[str, Path]
     models: Mapping[str, Model] = field(default_factory=lambda: MODELS)
     sensors: Mapping[str, SensorProfile] = field(default_factory=dict)
+    unfinished: Path | None = None
 
     @property
     def model(self) -> Model:

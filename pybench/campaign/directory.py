@@ -44,6 +44,7 @@ from pybench.campaign.layout import (
     SENSORS,
     STOPPED,
     SUMMARY,
+    UNFINISHED_SUFFIX,
 )
 from pybench.case import Case, case_from_json
 from pybench.catalogue.validities import VALIDITIES
@@ -277,6 +278,10 @@ class CampaignDirectory:
 
     def artefact(self, digest: str) -> Path:
         return self.path / ARTEFACTS / digest
+
+    def unfinished(self, digest: str) -> Path:
+        """What the maker of an artefact found before it was ended early, where its kind `continues`."""
+        return self.path / ARTEFACTS / f".{digest}{UNFINISHED_SUFFIX}"
 
     def made(self) -> Iterator[RunDirectory]:
         """The making of every artefact that ended, in the order of their addresses."""

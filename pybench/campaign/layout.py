@@ -48,6 +48,7 @@ STDERR = "stderr.log"
 COMPLETE = "complete"
 OF_EVERY_MAKING = frozenset({RECIPE, ENVIRONMENT, RUN, SUMMARY, STDOUT, STDERR, COMPLETE})  # beside what was made
 CLAIM_SUFFIX = ".claim"
+UNFINISHED_SUFFIX = ".unfinished"
 MAKING = 0  # the block of an artefact's making, which has none
 
 OUTCOMES = ("ok", "oom", "timeout", "unsupported", "build_failed", "crashed", "killed", "interrupted")

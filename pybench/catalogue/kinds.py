@@ -23,6 +23,7 @@ class ArtefactKind:
     needs: packages that its making needs, on the machine that runs the case
     title: the parameters of a recipe that a line for people shows, where they have a value
     builds: whether its making builds the model, so that it needs the library of a model that has one
+    continues: whether its maker stores what it has found so far, and goes on from there after it was ended early
     """
 
     name: str
@@ -32,6 +33,7 @@ class ArtefactKind:
     needs: tuple[str, ...]
     title: tuple[str, ...]
     builds: bool = False
+    continues: bool = False
 
 
 _ONNX_FILE = "model.onnx"
@@ -105,6 +107,7 @@ _ROWS = (
         module="pybench.artefacts.kept",
         needs=("onnx", "onnxruntime"),
         title=("model", *_SHAPE, *_ROUNDING, *_RANGES, "keep_fp32", "keep_error_max"),
+        continues=True,
     ),
     ArtefactKind(
         name="onnx-quantised",

@@ -2,7 +2,8 @@
 """Artefacts: each made once in a campaign, by a worker of its own, before the runs that need it.
 
 An artefact is made in a hidden folder and renamed to its address when it is complete, so nobody opens half of one. Two
-runners share the work by claims, as with runs: who finds one being made waits for it.
+runners share the work by claims, as with runs: who finds one being made waits for it. What a maker found before it was
+ended early is in a hidden folder of its own, until the artefact is complete.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pybench.campaign.recipe import Recipe
 from pybench.case.case import ROWS
 from pybench.catalogue.catalogue import Row
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.kinds import KINDS
 from pybench.catalogue.models import Model
 from pybench.catalogue.reasons import Reason
 from pybench.catalogue.stored import row_to_json
@@ -28,7 +30,7 @@ from pybench.errors import CorruptError
 from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, outcome_from_json, run_record
-from pybench.runner.process import run_worker
+from pybench.runner.process import WorkerEnd, run_worker
 
 WAIT_S = 0.5  # between two looks at an artefact that another runner is making
 
@@ -58,6 +60,7 @@ class Maker:
 
 def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
     """Makes what is missing, in the order given (needs first). Returns digest -> outcome; stops early when asked to."""
+    _remove_leftovers(maker)
     outcomes: dict[str, Outcome] = {}
     for recipe in recipes:
         if maker.interruption.asked:
@@ -65,6 +68,17 @@ def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
         failed = [outcomes[needed.digest] for _, needed in recipe.needs if outcomes[needed.digest].name != "ok"]
         outcomes[recipe.digest] = failed[0] if failed else _made(recipe, maker)
     return outcomes
+
+
+def _remove_leftovers(maker: Maker) -> None:
+    """Removes half-made artefacts that runners have left which were killed."""
+    for folder in maker.campaign.artefacts.glob(".*.attempt-*/"):
+        attempt = RunDirectory(folder, "", layout.MAKING, 1)
+        if is_dead(attempt.claim, maker.claimant):
+            shutil.rmtree(folder, ignore_errors=True)
+        elif claim(attempt.claim, maker.claimant):
+            shutil.rmtree(folder, ignore_errors=True)
+            attempt.claim.unlink(missing_ok=True)
 
 
 def _made(recipe: Recipe, maker: Maker) -> Outcome:
@@ -102,20 +116,9 @@ def _make_claimed(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcom
 
 
 def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
-    maker.announce(recipe)
-    storage.make_folder(attempt.path)
-    inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
-    storage.write_json(attempt.file(layout.RECIPE), _request(recipe, inputs, maker))
-    files = tuple(Path(maker.files[value]) for _, value in recipe.files)
-    end = run_worker(
-        maker.launcher_in(recipe.environment),
-        [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
-        attempt.path,
-        FileAccess(writes=(attempt.path.absolute(),), reads=(maker.campaign.path.absolute(), *files)),
-        maker.timeout_s,
-        maker.interruption,
-        lambda: touch(attempt.claim),
-    )
+    end = _worked(recipe, attempt, maker)
+    for scratch in attempt.path.glob(".*/"):  # of a maker that was killed
+        shutil.rmtree(scratch, ignore_errors=True)
     outcome = judge(end)
     error = no_result(end)
     if error or outcome.name in ("interrupted", "killed"):
@@ -124,6 +127,11 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         raise error
     if outcome.name in ("interrupted", "killed"):
         return outcome
+    unfinished = maker.campaign.unfinished(recipe.digest)
+    if outcome.name not in ("crashed", "timeout", "oom"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    elif unfinished.exists():
+        outcome = _with_rest(outcome, end)
     if outcome.name in ("crashed", "timeout", "oom"):
         outcome = replace(outcome, name="build_failed")
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
@@ -134,6 +142,38 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     made = _digests(attempt.path) if outcome.name == "ok" else {}
     attempt.complete({**run_record(recipe.digest, 0, attempt.attempt, outcome, end), "made": made})
     return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
+
+
+def _worked(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> WorkerEnd:
+    maker.announce(recipe)
+    storage.make_folder(attempt.path)
+    inputs = {role: maker.campaign.artefact(needed.digest) / needed.file for role, needed in recipe.needs}
+    storage.write_json(attempt.file(layout.RECIPE), _request(recipe, inputs, maker))
+    files = tuple(Path(maker.files[value]) for _, value in recipe.files)
+    unfinished = maker.campaign.unfinished(recipe.digest)
+    kept = (unfinished,) if KINDS[recipe.kind].continues else ()
+    for folder in kept:
+        storage.make_folder(folder, exist_ok=True)
+    return run_worker(
+        maker.launcher_in(recipe.environment),
+        [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
+        attempt.path,
+        FileAccess(
+            writes=tuple(folder.absolute() for folder in (attempt.path, *kept)),
+            reads=(maker.campaign.path.absolute(), *files),
+        ),
+        maker.timeout_s,
+        maker.interruption,
+        lambda: touch(attempt.claim),
+    )
+
+
+def _with_rest(outcome: Outcome, end: WorkerEnd) -> Outcome:
+    """The outcome of a maker that was ended early, with how far it came and what goes on from there."""
+    reason = outcome.reason or Reason(Cause.NO_REPORT)
+    rest = "run again with --retry-failed to go on from there, and with a longer --timeout if it was too short"
+    said = "; ".join(filter(None, (outcome.why, end.last_words if end.stopped else "", rest)))
+    return replace(outcome, reason=replace(reason, detail=said))
 
 
 def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
@@ -151,10 +191,12 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
 
 def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
     """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
+    unfinished = maker.campaign.unfinished(recipe.digest)
     rows = [row for row in maker.rows if isinstance(row, Model) and row.name == dict(recipe.parameters).get("model")]
     return {
         "schema_version": layout.SCHEMA_VERSION,
         **({ROWS: [row_to_json(row) for row in rows]} if rows else {}),
+        **({"unfinished": str(unfinished.relative_to(maker.campaign.path))} if KINDS[recipe.kind].continues else {}),
         "recipe": recipe.as_json(),
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
         "files": {factor: maker.files[value] for factor, value in recipe.files},

@@ -12,11 +12,13 @@ import pytest
 
 from pybench import artefacts
 from pybench.artefacts.samples import CalibrationSamples
+from pybench.artefacts.stored_trials import FILE
 from pybench.campaign.recipe import Recipe, in_making_order, recipes_of
 from pybench.case import Case
 from pybench.errors import InputError
 from pybench.measurement.result import Result
 from pybench.precision import int8
+from pybench.precision.execution import compare
 from pybench.precision.keeping import search
 from pybench.precision.notes import read_notes
 from tests.artefacts.test_precisions import made
@@ -99,9 +101,9 @@ def test_the_file_is_the_one_that_a_keep_list_of_these_nodes_gives(quantiser: st
     case = DIGITS.with_factors(quantiser=quantiser, keep_error_max=0.0075)
     (tmp_path / "named").mkdir()
     result, path = made(case, tmp_path)
-    kept = read_notes(path).kept or result.labels["kept"]
-    assert kept
-    named, other = made(case.with_factors(keep_error_max=None, keep_fp32="|".join(kept)), tmp_path / "named")
+    names = read_notes(path).kept or result.labels["kept"]
+    assert names
+    named, other = made(case.with_factors(keep_error_max=None, keep_fp32="|".join(names)), tmp_path / "named")
     assert path.read_bytes() == other.read_bytes()
     assert named.labels["kept"] == result.labels["kept"]
     assert result.valid["precision"].value is True
@@ -129,6 +131,55 @@ def test_equal_recipes_give_equal_searches_of_samples_that_do_not_judge(tmp_path
     first, second = (searched(case, tmp_path) for _ in range(2))
     assert first[1] == second[1]
     assert first[0].labels["kept_search"]["held_out"] is True
+
+
+@pytest.mark.parametrize("quantiser", QUANTISERS)
+def test_a_search_that_was_ended_goes_on_and_finds_the_same(
+    quantiser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recipe = dict(recipes_of(DIGITS.with_factors(quantiser=quantiser, keep_error_max=0.0075))["model"].needs)["kept"]
+    whole, unfinished = making(recipe, tmp_path / "whole"), tmp_path / "unfinished"
+    trials = json.loads(whole)["trials"]
+    done: list[Any] = []
+    most = [3]
+
+    def compared(*values: Any) -> Any:
+        if len(done) == most[0]:
+            raise KeyboardInterrupt
+        done.append(values)
+        return compare(*values)
+
+    monkeypatch.setattr("pybench.artefacts.kept.compare", compared)
+    with pytest.raises(KeyboardInterrupt):
+        making(recipe, tmp_path / "ended", unfinished)
+    with open(unfinished / FILE, "a") as file:
+        file.write('{"kept": ["half')  # of a line
+    capfd.readouterr()
+    done.clear()
+    most[0] = len(trials)
+    assert making(recipe, tmp_path / "continued", unfinished) == whole
+    assert len(done) == len(trials) - 2  # with nothing kept the graph is run again, for its units
+    said = capfd.readouterr().err.splitlines()
+    assert said[0] == "3 trials of an earlier search are not made again"
+    assert said[1] == f"trial 1: signal error {trials[0]['signal_error']:.3g}, 0 nodes kept"
+    assert len(said) == 1 + len(trials)
+
+
+def test_trials_of_another_version_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = dict(recipes_of(DIGITS.with_factors(keep_error_max=0.0075))["model"].needs)["kept"]
+    whole = making(recipe, tmp_path / "first", tmp_path)
+    smaller = (tmp_path / FILE).read_text().replace('"signal_error": 0.0', '"signal_error": 0.00')
+    (tmp_path / FILE).write_text(smaller)
+    assert making(recipe, tmp_path / "same", tmp_path) != whole
+    monkeypatch.setattr("pybench.artefacts.kept.__version__", "0.2")
+    assert making(recipe, tmp_path / "other", tmp_path) == whole
+
+
+def making(recipe: Recipe, folder: Path, unfinished: Path | None = None) -> str:
+    """The content of kept.json."""
+    folder.mkdir()
+    artefacts.make(recipe.as_json(), inputs_of(recipe, {}), {}, folder, unfinished=unfinished)
+    return (folder / recipe.file).read_text()
 
 
 def test_a_bound_that_cannot_be_met_says_what_was_reached(tmp_path: Path) -> None:

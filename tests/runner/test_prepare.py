@@ -21,6 +21,7 @@ from pybench.case import Case
 from pybench.errors import EXIT_CORRUPT, CorruptError
 from pybench.runner.interruption import Interruption
 from pybench.runner.prepare import Maker, prepare
+from pybench.runner.process import Stopped, WorkerEnd
 from tests.runner.conftest import Run, plan_content
 
 
@@ -110,6 +111,57 @@ def test_an_artefact_whose_record_is_damaged_is_corrupt(maker: Maker, content: s
     storage.write_text(made / layout.COMPLETE, "")
     with pytest.raises(CorruptError, match="remove its folder"):
         prepare([BROKEN], maker)
+
+
+SEARCH = Recipe("kept-nodes", ())
+
+
+@pytest.mark.parametrize("stopped", ["timeout", None])
+def test_what_a_search_found_stays_until_it_has_an_answer(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch, stopped: Stopped | None
+) -> None:
+    """The maker crashes by itself, or its time is up; the next one is told the same folder, and gets to the end."""
+    from pybench.runner import prepare as module
+
+    unfinished, work = maker.campaign.unfinished(SEARCH.digest), module.run_worker
+    said: list[str] = []
+
+    def ended(launcher: object, arguments: list[str], folder: Path, *others: object) -> WorkerEnd:
+        end: WorkerEnd = work(launcher, arguments, folder, *others)  # type: ignore[arg-type]
+        assert json.loads((folder / layout.RECIPE).read_text())["unfinished"] == f"artefacts/{unfinished.name}"
+        (unfinished / "trials.jsonl").write_text("{}")
+        (folder / ".trials-1").mkdir()
+        (folder / ".trials-1" / "trial.onnx").write_text("large")
+        return replace(end, stopped=stopped, last_words="trial 31: signal error 0.08, 14 nodes kept")
+
+    monkeypatch.setattr(module, "run_worker", ended)
+    assert prepare([SEARCH], replace(maker, note=said.append))[SEARCH.digest].name == "build_failed"
+    assert (unfinished / "trials.jsonl").exists()
+    assert not list(maker.campaign.artefact(SEARCH.digest).glob(".*"))
+    assert "run again with --retry-failed to go on from there" in said[0]
+    assert ("trial 31" in said[0]) == (stopped == "timeout")
+
+    def answered(launcher: object, arguments: list[str], folder: Path, *others: object) -> WorkerEnd:
+        end = ended(launcher, arguments, folder, *others)
+        (folder / SEARCH.file).write_text("{}")
+        return replace(end, stopped=None, exit_status=0, report={"outcome": "ok"})
+
+    monkeypatch.setattr(module, "run_worker", answered)
+    assert prepare([SEARCH], maker)[SEARCH.digest].name == "ok"
+    assert not unfinished.exists()
+
+
+def test_half_made_artefacts_of_dead_runners_are_removed_whatever_is_made(maker: Maker) -> None:
+    dead, unclaimed, alive = (maker.campaign.artefacts / f".{letter * 64}.attempt-01" for letter in "abc")
+    for folder in (dead, unclaimed, alive):
+        folder.mkdir()
+        (folder / "half").write_text("of it")
+    assert claim(dead.with_name(dead.name + ".claim"), Claimant("gone", "", "", 1, 1))
+    os.utime(dead.with_name(dead.name + ".claim"), (0, 0))
+    assert claim(alive.with_name(alive.name + ".claim"), Claimant("elsewhere", "", "", 1, 1))
+    prepare([], maker)
+    assert [folder.exists() for folder in (dead, unclaimed, alive)] == [False, False, True]
+    assert not unclaimed.with_name(unclaimed.name + ".claim").exists()
 
 
 def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_made_twice(
