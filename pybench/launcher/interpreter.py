@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers of another interpreter: that of a virtual environment, with packages of its own and this pybench's code.
 
-Of pybench's own folder only `pybench` is put in front of that interpreter's packages, through a folder that has nothing
-but a link to it. PYTHONPATH and PYTHONHOME are not handed on, because they would put the same packages in front of
-every environment. `pybench._native` is compiled for one version of Python, so the interpreter has to be of that one.
+`pybench` alone is imported from here, before the worker begins. Its folder is not on that interpreter's path, because
+it would bring the packages next to it. PYTHONPATH and PYTHONHOME are not handed on, because they would put the same
+packages in front of every environment. `pybench._native` is compiled for one version of Python, so the interpreter
+has to be of that one.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sysconfig
-import tempfile
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,33 +31,35 @@ _PACKAGE = Path(__file__).parents[1]
 _OWN_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 _NOT_HANDED_ON = ("PYTHONPATH", "PYTHONHOME")
 ANSWER_S = 120.0  # thousands of packages on a network file system
-_BEGIN = (
-    "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "runpy.run_module('pybench.worker', run_name='__main__', alter_sys=True)"
-)
+_BEGIN = """
+import importlib.util, runpy, sys
+folder = sys.argv.pop(1)
+spec = importlib.util.spec_from_file_location("pybench", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["pybench"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules["pybench"])
+runpy.run_module("pybench.worker", run_name="__main__", alter_sys=True)
+"""
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class Interpreter:
     """Starts workers by one interpreter.
 
     python: absolute path
     version: of its Python
     packages: distribution -> version, of all that it finds
-    code: the folder that has nothing but a link to pybench; it goes with this object
     """
 
     python: Path
     version: str
     packages: Mapping[str, str]
-    code: Path
 
     def start(
         self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
         return start_process(
             lambda report, lifeline: [
-                *(str(self.python), "-P", "-c", _BEGIN, str(self.code)),
+                *(str(self.python), "-P", "-c", _BEGIN, str(_PACKAGE)),
                 *worker_options(report, lifeline, arguments),
             ],
             stdout,
@@ -87,11 +87,7 @@ def open_interpreter(python: Path) -> Interpreter:
         raise InputError(
             f"{python} lacks {', '.join(lacking)}, which every run needs", hint=install_command(python, lacking)
         )
-    code = Path(tempfile.mkdtemp(prefix="pybench-code-"))
-    (code / _PACKAGE.name).symlink_to(_PACKAGE)
-    interpreter = Interpreter(python, facts["version"], packages_of(facts), code)
-    weakref.finalize(interpreter, shutil.rmtree, code, ignore_errors=True)
-    return interpreter
+    return Interpreter(python, facts["version"], packages_of(facts))
 
 
 def packages_of(facts: Mapping[str, Any]) -> dict[str, str]:

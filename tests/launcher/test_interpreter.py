@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import pybench
 from pybench.errors import InputError
 from pybench.launcher import FileAccess, Interpreter, install_command, open_interpreter
 from pybench.launcher.interpreter import WORKER_PACKAGES
@@ -57,13 +56,15 @@ def test_its_packages_are_told_by_their_usual_names(python: Path) -> None:
     assert "pybench-campaign" not in packages  # its code is not used there
 
 
-def test_the_folder_of_the_code_goes_with_the_interpreter(python: Path) -> None:
-    interpreter = open_interpreter(python)
-    folder = interpreter.code
-    assert [entry.resolve() for entry in folder.iterdir()] == [Path(pybench.__file__).resolve().parent]
-    del interpreter
-    assert not folder.exists()
-    assert Path(pybench.__file__).exists()
+def test_of_this_pybench_it_has_nothing_else_and_nothing_is_written_for_it(
+    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    found = facts_of(open_interpreter(python), "module:pybench.words", "module:tests.support", "module:documents")
+    assert [name for name, fact in found.items() if fact["available"]] == ["module:pybench.words"]
+    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_what_every_worker_needs_is_asked_for_with_the_command_that_installs_it(tmp_path: Path) -> None:
