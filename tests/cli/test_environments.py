@@ -53,7 +53,7 @@ def test_from_the_plan_to_the_publication(plan: Path, tmp_path: Path, capsys: Ca
     assert not campaign.exists()
     assert main(["run", str(plan), "--out", str(campaign)]) == EXIT_OK
     assert main(["report", str(campaign)]) == EXIT_OK
-    assert table(campaign, "environments") == [{"package": MARKER, "old": "1.0", "new": "2.0"}]
+    assert table(campaign, "environments") == [{"package": MARKER, "environment=old": "1.0", "environment=new": "2.0"}]
     (software,) = table(campaign, "software")
     assert software["brought_by_environment"] == f"{MARKER} 1.0 against 2.0"
     archive = tmp_path / "published.zip"
@@ -83,12 +83,14 @@ def table(campaign: Path, name: str) -> list[dict[str, str]]:
 
 def test_what_only_some_cases_need_is_no_difference_between_environments(tmp_path: Path) -> None:
     """Each environment of the table has the packages of its own cases."""
-    cases = [Case(workload="noop", environment=name) for name in ("old", "new")]
+    cases = [Case(workload="noop", environment=name) for name in ("old", "package")]
     builder = CampaignBuilder(tmp_path / "campaign", cases, repetitions=1)
     for case, loaded in zip(cases, ({"torch": "2.10"}, {"torch": "2.11", "onnx": "1.23"}), strict=True):
         builder.run(case, 1, {}, environment={**environment(), "packages": loaded})
     assert main(["report", str(tmp_path / "campaign")]) == EXIT_OK
-    assert table(tmp_path / "campaign", "environments") == [{"package": "torch", "old": "2.10", "new": "2.11"}]
+    assert table(tmp_path / "campaign", "environments") == [
+        {"package": "torch", "environment=old": "2.10", "environment=package": "2.11"}
+    ]
 
 
 def test_environments_of_the_same_versions_are_said_to_be_so(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_environments_of_the_same_versions_are_said_to_be_so(tmp_path: Path) -> 
     assert main(["report", str(tmp_path / "campaign")]) == EXIT_OK
     (row,) = table(tmp_path / "campaign", "environments")
     assert row["package"] == "python"
-    assert row["one"] == row["other"]
+    assert row["environment=one"] == row["environment=other"]
     page = (tmp_path / "campaign/report/index.html").read_text()
     assert "The runs of all environments loaded the same versions." in page
 

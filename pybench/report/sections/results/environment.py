@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from pybench.dataset import Dataset
 from pybench.dataset.software import PYTHON
@@ -49,9 +50,14 @@ def environments_tables(dataset: Dataset) -> list[Table]:
         (text_cell(name), *(text_cell(", ".join(found.get(name, ()))) for found in loaded.values()))
         for name in differ or [PYTHON]
     ]
-    columns = (Column("Loaded", ("package",)), *(Column(name or OWN, (name or OWN,)) for name in loaded))
+    columns = (Column("Loaded", ("package",)), *_columns(loaded))
     notes = () if differ else ("The runs of all environments loaded the same versions.",)
     return [Table("environments", "In what the environments differ", columns, tuple(rows), notes)]
+
+
+def _columns(environments: Iterable[str | None]) -> list[Column]:
+    """In a CSV `environment=NAME`: the user's names alone might be those of other columns."""
+    return [Column(name or OWN, (f"environment={'null' if name is None else name}",)) for name in environments]
 
 
 def _counted(counts: Counter[str], runs: int) -> str:
