@@ -57,7 +57,13 @@ def make(request: MakeRequest, path: Path) -> Result:
     result.metrics |= session.energy(BUILD)
     engine, precision = TensorRtSession(path, "enqueue", index), parameters["precision"]
     graph = _graph_facts(source, options, precision)
-    graph["outputs"] = judge_outputs(engine.run, request, source, options.batch, options.tokens)
+    graph["outputs"] = judge_outputs(
+        lambda inputs: dict(zip(engine.output_names, engine.run(inputs), strict=True)),
+        request,
+        source,
+        options.batch,
+        options.tokens,
+    )
     (path.parent / GRAPH_FILE).write_text(json.dumps(graph, indent=1))
     _inspect(engine, path, graph, precision, result)
     return result

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an engine computes, against what its graph says: the inspector proves the types, this the numbers.
 
-The same inputs go through the engine, through its ONNX file on a CPU, rounded as its types say, and through the FP32
-graph that the file was made of. The inputs are images, where the model has some, else seeded random ones, as in a
-calibration.
+The first output of the graph is compared with the engine's of the same name, because builders put outputs in orders of
+their own. The same inputs go through the engine, through its ONNX file on a CPU, rounded as its types say, and through
+the FP32 graph that the file was made of. The inputs are images, where the model has some, else seeded random ones, as
+in a calibration.
 
 An engine may differ from its file by what the file differs from FP32, give or take what another order of sums does. An
 engine that differs more computes something else, whatever its kernels are called. The exception is an engine that is no
@@ -13,7 +14,7 @@ its file and 0.024 from FP32, where the file is 0.029 from FP32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from pybench.artefacts.samples import CalibrationSamples
 from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
+from pybench.onnx_file.graph import read_graph
 from pybench.precision.execution import compare, outputs_of
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
@@ -34,7 +36,7 @@ SEED = 1
 # ResNet-50 on an H200: 3e-7 (FP32), 1e-3 (FP16), 3e-3 (BF16), 0.016 (INT8, whose file is 0.17 from FP32).
 ALLOWED_MORE = 1e-2
 
-Run = Callable[[Arrays], list[npt.NDArray[Any]]]
+Run = Callable[[Arrays], Mapping[str, npt.NDArray[Any]]]  # input -> array, to output -> array
 
 
 def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, tokens: int) -> dict[str, Any]:
@@ -46,15 +48,16 @@ def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, token
     # An engine in FP32 or TF32 is built of the FP32 graph itself, so there is no other file to compare with.
     is_origin = floating_type(precision) == "fp32" and quantised_type(precision) is None
     origin = graph if is_origin else request.source("origin", "model") or graph
+    name = read_graph(graph).outputs[0].name
     try:
         feed, source = _feed(request, origin, batch, tokens)
-        reference, _ = outputs_of(origin, "fp32", [feed])
-        expected, method = outputs_of(graph, precision, [feed])
+        reference, _ = outputs_of(origin, "fp32", [feed], output=name)
+        expected, method = outputs_of(graph, precision, [feed], output=name)
     except (InputError, UnsupportedError) as error:  # such as operators that only TensorRT has (plug-ins)
         return {"agree": None, "reason": error.message}
     samples = len(next(iter(feed.values())))
     rows = np.arange(batch) % samples
-    engine = run({name: array[rows] for name, array in feed.items()})[0][:samples]
+    engine = run({given: array[rows] for given, array in feed.items()})[name][:samples]
     return _judged(reference, expected, engine) | {"method": method, "samples": samples, "inputs": source}
 
 

@@ -80,6 +80,13 @@ class ExecutedModel:
             raise InputError(f"the graph does not run on its samples ({in_short(error)})") from error
         return outputs
 
+    def place(self, output: str) -> int:
+        """Of an output in what `run` returns. Raises InputError where the graph has none of that name."""
+        names = [value.name for value in self._session.get_outputs()]
+        if output not in names:
+            raise InputError(f"the graph has no output {output}; it has {', '.join(names)}")
+        return names.index(output)
+
 
 def open_model(
     source: Path | bytes, *, passes: bool = True, pairs_apart: bool = False, threads: int = 0
@@ -101,9 +108,11 @@ def open_model(
     return ExecutedModel(session)
 
 
-def outputs_of(path: Path, precision: str, feeds: Sequence[Feed], *, pairs_apart: bool = False) -> tuple[Values, str]:
-    """The first output of a file in a precision, of all feeds, and in words how it was run. `pairs_apart`: as in
-    `open_model`.
+def outputs_of(
+    path: Path, precision: str, feeds: Sequence[Feed], *, output: str | None = None, pairs_apart: bool = False
+) -> tuple[Values, str]:
+    """An output of a file in a precision, of all feeds, and in words how it was run. `output`: its name; None: the
+    file's first. `pairs_apart`: as in `open_model`.
 
     Raises InputError and UnsupportedError for what cannot be run here.
     """
@@ -115,7 +124,8 @@ def outputs_of(path: Path, precision: str, feeds: Sequence[Feed], *, pairs_apart
         emulated = emulate(open_network(path)).SerializeToString()
         model = open_model(emulated, passes=passes, pairs_apart=pairs_apart)
         method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
-    return np.concatenate([np.atleast_1d(model.run(feed)[0]) for feed in feeds]), method
+    place = 0 if output is None else model.place(output)
+    return np.concatenate([np.atleast_1d(model.run(feed)[place]) for feed in feeds]), method
 
 
 def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:
