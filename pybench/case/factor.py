@@ -43,6 +43,8 @@ class Factor:
         the accuracies that agree in it (`pybench.case.pairing.join_key`)
     sets_work: it says what has to be done, or under which conditions, rather than how: of two cases that differ in it,
         neither is a better choice (`pybench.analysis.findings.planes`)
+    sizes_iteration: it says how much of the work an iteration does, so that times of an iteration compete only where
+        it is equal
     """
 
     name: str
@@ -65,6 +67,7 @@ class Factor:
     follows: tuple[str, ...] = ()
     answers: bool = False
     sets_work: bool = False
+    sizes_iteration: bool = False
 
     def workloads(self, catalogue: Catalogue = BUILT_IN) -> tuple[str, ...]:
         """Names of the workloads that it means something for."""

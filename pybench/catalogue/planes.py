@@ -16,14 +16,14 @@ class Plane:
     name: of its figures
     title: what is drawn against what
     x, y: metrics, of which the first that the cases have is drawn; empty: the accuracy of the same answers
-    by_batch: only cases of one batch compete: a latency is of a whole batch, and an accuracy is not
+    by_iteration: only cases of one batch compete: a latency is of a whole iteration, and an accuracy is not
     """
 
     name: str
     title: str
     x: tuple[str, ...]
     y: tuple[str, ...]
-    by_batch: bool = False
+    by_iteration: bool = False
 
 
 _LATENCY = ("latency_mean_ms",)
@@ -34,7 +34,7 @@ _ACCURACY = ()
 PLANES: Mapping[str, Plane] = Rows(
     "plane",
     (
-        Plane(name="plane", title="Accuracy against latency", x=_LATENCY, y=_ACCURACY, by_batch=True),
+        Plane(name="plane", title="Accuracy against latency", x=_LATENCY, y=_ACCURACY, by_iteration=True),
         Plane(name="plane-accuracy-energy", title="Accuracy against energy", x=_ENERGIES, y=_ACCURACY),
         Plane(name="plane-energy-latency", title="Energy against latency", x=_LATENCY, y=_ENERGIES),
     ),

@@ -156,7 +156,9 @@ def _judged(points: Sequence[PlanePoint], plane: Plane, x: Metric, y: Metric) ->
 def _work(case: Case, plane: Plane) -> tuple[object, ...]:
     factors = case.own_factors().items()
     return tuple(
-        (name, case.value(name)) for name, factor in factors if factor.sets_work or (plane.by_batch and name == "batch")
+        (name, case.value(name))
+        for name, factor in factors
+        if factor.sets_work or (plane.by_iteration and factor.sizes_iteration)
     )
 
 

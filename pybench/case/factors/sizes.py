@@ -18,7 +18,9 @@ DIGITS_SIZE = 8  # height of the digits, which nothing resizes
 class SizeFactors(RuntimeFactors):
     """Sizes of an iteration, and of the layers of a model."""
 
-    batch: int = factor("integer", 1, "samples in an iteration", "model", minimum=1, answers=False)
+    batch: int = factor(
+        "integer", 1, "samples in an iteration", "model", minimum=1, answers=False, sizes_iteration=True
+    )
     image_size: int | None = factor(
         "integer",
         None,
