@@ -48,8 +48,8 @@ def judge_outputs(run: Run, request: MakeRequest, graph: Path, batch: int, token
     # An engine in FP32 or TF32 is built of the FP32 graph itself, so there is no other file to compare with.
     is_origin = floating_type(precision) == "fp32" and quantised_type(precision) is None
     origin = graph if is_origin else request.source("origin", "model") or graph
-    name = read_graph(graph).outputs[0].name
     try:
+        name = read_graph(graph).outputs[0].name
         feed, source = _feed(request, origin, batch, tokens)
         reference, _ = outputs_of(origin, "fp32", [feed], output=name)
         expected, method = outputs_of(graph, precision, [feed], output=name)

@@ -85,7 +85,9 @@ def _make(stored: Mapping[str, Any], catalogue: Catalogue, folder: Path, campaig
     inputs = {role: campaign / path for role, path in stored["inputs"].items()}
     files = {factor: Path(path) for factor, path in stored["files"].items()}
     unfinished = campaign / stored["unfinished"] if "unfinished" in stored else None
-    return artefacts.make(stored["recipe"], inputs, files, folder, catalogue.models, _sensors(campaign), unfinished)
+    return artefacts.make(
+        stored["recipe"], inputs, files, folder, catalogue.models, sensors=_sensors(campaign), unfinished=unfinished
+    )
 
 
 def _check_unchanged(plugins: Iterable[Plugin]) -> None:

@@ -89,8 +89,9 @@ def test_the_maker_of_an_artefact_knows_the_power_sensors_of_its_campaign(
     (tmp_path / RECIPE).write_text(json.dumps({"recipe": {}, "inputs": {}, "files": {}}))
     given: list[Mapping[str, SensorProfile]] = []
 
-    def make(*arguments: Any) -> Result:
-        given.append(arguments[-1])
+    def make(*arguments: Any, sensors: Mapping[str, SensorProfile], unfinished: Path | None) -> Result:
+        given.append(sensors)
+        assert unfinished is None
         return Result()
 
     monkeypatch.setattr("pybench.artefacts.make", make)
