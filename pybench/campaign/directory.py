@@ -90,10 +90,13 @@ def restore_hint(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KnownCase:
-    """A case and its stored form: a run that stores the same has this case, without a second look at each factor."""
+    """A case and the forms in which runs store it: a run that stores one has this case, without a look at each factor.
+
+    forms: that of the plan, which the pybench wrote that began the campaign, and this pybench's
+    """
 
     case: Case
-    stored: Mapping[str, Any]
+    forms: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ class RunDirectory:
         """The case of case.json. `known`: cases by their ids, one of which it can be."""
         stored = self._object(CASE, "case")["case"]
         alike = (known or {}).get(self.case_id)
-        if alike is not None and stored == alike.stored:
+        if alike is not None and stored in alike.forms:
             return alike.case
         try:
             case = case_from_json(stored)

@@ -223,7 +223,10 @@ def _read_finished(
     are checked, too."""
     reading = Reading(
         campaign,
-        {case.id: KnownCase(case, case_to_json(case)) for case in plan.cases},
+        {
+            case.id: KnownCase(case, (stored, case_to_json(case)))
+            for case, stored in zip(plan.cases, plan.content["cases"], strict=True)
+        },
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
     )
     tasks = tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all)

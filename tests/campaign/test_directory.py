@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign import layout, storage
-from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign, read_json
+from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign, read_json
 from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.catalogue.validities import VALIDITIES
@@ -60,6 +60,15 @@ def test_an_unreadable_file_of_a_complete_run_is_corrupt_and_named(attempt: RunD
     attempt.file(layout.RUN).write_bytes(text.encode("latin-1"))
     with pytest.raises(CorruptError, match=r"run\.json"):
         attempt.read_run()
+
+
+def test_a_run_of_any_known_form_has_the_known_case(attempt: RunDirectory) -> None:
+    today = case_to_json(CASE)
+    older = {name: value for name, value in today.items() if name != "environment"}  # before there was this factor
+    for form in (older, today):
+        storage.write_json(attempt.file(layout.CASE), {"schema_version": 1, "case": form})
+        assert attempt.read_case({CASE.id: KnownCase(CASE, (older, today))}) is CASE
+        assert attempt.read_case({}) == CASE
 
 
 def test_a_case_in_the_wrong_folder_is_corrupt(tmp_path: Path, attempt: RunDirectory) -> None:
