@@ -110,8 +110,8 @@ def test_two_images_and_this_machine_from_the_plan_to_the_replay(
         assert "image" in {one.name for one in pair.comparability.brought}
     assert main(["report", str(out)]) == EXIT_OK
     rows = {row["package"]: row for row in table(out, "environments")}
-    assert {name: rows["image"][name] for name in digests} == digests
-    assert rows["image"]["pybench's own"] == "no image"
+    assert {name: rows["image"][f"environment={name}"] for name in digests} == digests
+    assert rows["image"]["environment=null"] == "no image"
     archive, fetched = tmp_path / "published.zip", tmp_path / "fetched"
     assert main(["publish", str(out), "--archive", str(archive), "--license", "CC-BY-4.0"]) == EXIT_OK
     assert main(["fetch", str(archive), "--out", str(fetched)]) == EXIT_OK
