@@ -16,7 +16,7 @@ class Plane:
     name: of its figures
     title: what is drawn against what
     x, y: metrics, of which the first that the cases have is drawn; empty: the accuracy of the same answers
-    by_iteration: only cases of one batch compete: a latency is of a whole iteration, and an accuracy is not
+    by_iteration: only cases with iterations of one size compete: a latency is of a whole iteration
     """
 
     name: str

@@ -111,9 +111,8 @@ def run(
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
     with source.judged():
-        launcher = launcher_for(container, engine, selected)
-        machine = Machine.ask(selected, launcher, resolved.environments, image_opener(engine))
-        machine = machine.open_files(selected, pending, resolved.files)
+        launchers = (launcher_for(container, engine, selected), resolved.environments, image_opener(engine))
+        machine = Machine.ask(selected, *launchers).open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
         found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)

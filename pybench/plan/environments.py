@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,11 +79,10 @@ def read_environments(root: Node, folder: Path) -> PlanEnvironments:
         found = [*_named_wrongly(name, node), *_keyed_wrongly(name, child)]
         if not found:
             ((key, written),) = (child.children or {}).items()
-            wrong, made = _READERS[key]
-            found = list(wrong(name, written, folder))
+            found = list(_written_wrongly(name, key, written, folder))
             places[name] = written.place
             if not found:
-                planned[name] = made(str(written.plain()), folder)
+                planned[name] = _READERS[key].planned(str(written.plain()), folder)
         problems += found
     return PlanEnvironments(planned, places, frozenset(node.children), tuple(problems))
 
@@ -111,37 +110,35 @@ def _keyed_wrongly(name: str, node: Node) -> Iterator[Problem]:
         yield node.place.problem(f"environment {name} {what}", hint)
 
 
-def _path_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
-    given = node.plain()
-    if not isinstance(given, str) or not given.strip():
-        what = f"`python` takes the path of an interpreter; not {described(given)}"
-        yield node.place.problem(what, "as in /opt/envs/torch211/bin/python")
-        return
+def _written_wrongly(name: str, key: str, node: Node, folder: Path) -> Iterator[Problem]:
+    given, reader = node.plain(), _READERS[key]
+    if isinstance(given, str) and given.strip():
+        yield from reader.problems(name, given, node.place, folder)
+    else:
+        yield node.place.problem(f"`{key}` takes {reader.takes}; not {described(given)}", f"as in {reader.example}")
+
+
+def _path_problems(name: str, given: str, place: Place, folder: Path) -> Iterator[Problem]:
     path = _absolute(given, folder)
     if path.is_dir():
         inside = path / "bin" / "python"
         hint = f"write {given.rstrip('/')}/bin/python" if inside.exists() else "give the interpreter in it"
-        yield node.place.problem(f"environment {name}: {given} is a folder", hint)
+        yield place.problem(f"environment {name}: {given} is a folder", hint)
     elif path.exists() and not os.access(path, os.X_OK):
-        yield node.place.problem(f"environment {name}: {given} cannot be executed", "give the path of a Python")
+        yield place.problem(f"environment {name}: {given} cannot be executed", "give the path of a Python")
 
 
-def _image_problems(name: str, node: Node, folder: Path) -> Iterator[Problem]:
-    given = node.plain()
-    if not isinstance(given, str) or not given.strip():
-        what = f"`image` takes a container image with its digest; not {described(given)}"
-        yield node.place.problem(what, "as in images/stack.oci.tar@sha256:0123...")
-        return
+def _image_problems(name: str, given: str, place: Place, folder: Path) -> Iterator[Problem]:
     image, _, digest = given.rpartition("@")
     if not image:
         asked = f"pybench doctor --container {shlex.quote(given)}"
         if _is_in_registry(given, folder):
             asked = f"skopeo inspect --format '{{{{.Digest}}}}' {REGISTRY}{given.removeprefix(REGISTRY)}"
         hint = f"`{asked}` prints it; write {given}@sha256:..."
-        yield node.place.problem(f"environment {name}: the image {given} is named without its digest", hint)
+        yield place.problem(f"environment {name}: the image {given} is named without its digest", hint)
     elif not re.fullmatch(IMAGE_DIGEST, f"@{digest}"):
         what = f"environment {name}: {digest or 'nothing'} is no digest"
-        yield node.place.problem(what, "write sha256: and 64 digits of 0-9a-f")
+        yield place.problem(what, "write sha256: and 64 digits of 0-9a-f")
 
 
 def _planned_python(given: str, folder: Path) -> PlannedEnvironment:
@@ -162,7 +159,26 @@ def _is_in_registry(image: str, folder: Path) -> bool:
     return is_name and not _absolute(image, folder).exists()
 
 
-_READERS = {"python": (_path_problems, _planned_python), "image": (_image_problems, _planned_image)}
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What a key of an environment takes.
+
+    problems: of the environment's name, what is written, its place and the plan's folder
+    planned: of what is written and the plan's folder, where there is no problem
+    """
+
+    takes: str
+    example: str
+    problems: Callable[[str, str, Place, Path], Iterator[Problem]]
+    planned: Callable[[str, Path], PlannedEnvironment]
+
+
+_READERS = {
+    "python": _Reader("the path of an interpreter", "/opt/envs/torch211/bin/python", _path_problems, _planned_python),
+    "image": _Reader(
+        "a container image with its digest", "images/stack.oci.tar@sha256:0123...", _image_problems, _planned_image
+    ),
+}
 
 
 def _absolute(given: str, folder: Path) -> Path:

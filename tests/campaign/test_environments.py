@@ -72,9 +72,9 @@ def test_an_image_is_part_of_the_digest_and_of_the_file(campaign: CampaignDirect
     keep_environments(campaign, {"mine": image})
     assert read_environments(campaign) == {"mine": image}
     assert "image" not in OLD.as_json()
-    for now, said in ((other, other.image), (OLD, "none")):
+    for changed, said in ((other, other.image), (OLD, "none")):
         with pytest.raises(UsageError, match=f"began: its image {image.image} is {said} now"):
-            refuse_changed_environments(campaign, {"mine": now})
+            refuse_changed_environments(campaign, {"mine": changed})
 
 
 def test_a_changed_environment_is_refused_and_what_changed_is_named(campaign: CampaignDirectory) -> None:

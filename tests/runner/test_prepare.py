@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
 from pybench.errors import EXIT_CORRUPT, CorruptError
+from pybench.launcher import Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import Stopped, WorkerEnd
@@ -126,8 +128,8 @@ def test_what_a_search_found_stays_until_it_has_an_answer(
     unfinished, work = maker.campaign.unfinished(SEARCH.digest), module.run_worker
     said: list[str] = []
 
-    def ended(launcher: object, arguments: list[str], folder: Path, *others: object) -> WorkerEnd:
-        end: WorkerEnd = work(launcher, arguments, folder, *others)  # type: ignore[arg-type]
+    def ended(launcher: Launcher, arguments: list[str], folder: Path, *others: Any) -> WorkerEnd:
+        end = work(launcher, arguments, folder, *others)
         assert json.loads((folder / layout.RECIPE).read_text())["unfinished"] == f"artefacts/{unfinished.name}"
         (unfinished / "trials.jsonl").write_text("{}")
         (folder / ".trials-1").mkdir()
@@ -141,7 +143,7 @@ def test_what_a_search_found_stays_until_it_has_an_answer(
     assert "run again with --retry-failed to go on from there" in said[0]
     assert ("trial 31" in said[0]) == (stopped == "timeout")
 
-    def answered(launcher: object, arguments: list[str], folder: Path, *others: object) -> WorkerEnd:
+    def answered(launcher: Launcher, arguments: list[str], folder: Path, *others: Any) -> WorkerEnd:
         end = ended(launcher, arguments, folder, *others)
         (folder / SEARCH.file).write_text("{}")
         return replace(end, stopped=None, exit_status=0, report={"outcome": "ok"})
@@ -174,8 +176,8 @@ def test_an_artefact_that_another_runner_finished_meanwhile_is_taken_and_not_mad
     folder = maker.campaign.artefact(BROKEN.digest)
     work = module.run_worker
 
-    def overtaken(*arguments: object) -> object:
-        end = work(*arguments)  # type: ignore[arg-type]
+    def overtaken(*arguments: Any) -> WorkerEnd:
+        end = work(*arguments)
         shutil.copytree(folder.with_name(f"{folder.name}.failed-01"), folder)
         record = json.loads((folder / layout.RUN).read_text())
         (folder / layout.RUN).write_text(json.dumps({**record, "outcome": "ok"}))
