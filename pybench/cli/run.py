@@ -110,9 +110,11 @@ def run(
     )
     selected = [case for case in resolved.cases if options.selected is None or case.id in options.selected]
     pending = {run.case.id for run in runner.pending_runs(campaign, resolved, options)}
+    launcher = launcher_for(container, engine, selected)
+    open_image = image_opener(engine, selected, resolved.environments)
     with source.judged():
-        launchers = (launcher_for(container, engine, selected), resolved.environments, image_opener(engine))
-        machine = Machine.ask(selected, *launchers).open_files(selected, pending, resolved.files)
+        machine = Machine.ask(selected, launcher, resolved.environments, open_image)
+        machine = machine.open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
         found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)
@@ -125,9 +127,7 @@ def run(
         raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
     result = _do(campaign, resolved, options, machine)
     _print_result(campaign, result, as_json)
-    if result.checkpointed:
-        raise typer.Exit(EXIT_CHECKPOINTED if result.left else EXIT_OK if result.is_success else EXIT_FAILED)
-    raise typer.Exit(EXIT_INTERRUPTED if result.interrupted else EXIT_OK if result.is_success else EXIT_FAILED)
+    raise typer.Exit(_exit_code(result))
 
 
 def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine) -> runner.Tally:
@@ -140,6 +140,14 @@ def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options
         return runner.run_campaign(campaign, plan, options, machine, progress)
     finally:
         progress.close()
+
+
+def _exit_code(result: runner.Tally) -> int:
+    if result.checkpointed and result.left:
+        return EXIT_CHECKPOINTED
+    if result.interrupted and not result.checkpointed:
+        return EXIT_INTERRUPTED
+    return EXIT_OK if result.is_success else EXIT_FAILED
 
 
 def _make_artefacts(

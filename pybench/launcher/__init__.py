@@ -8,6 +8,7 @@ by `gpus`. What Python an image has is told by `inside`.
 """
 
 from pybench.launcher.container import Container, open_container
+from pybench.launcher.engines import named_engine, require_installed
 from pybench.launcher.inside import look_inside
 from pybench.launcher.interpreter import Interpreter, install_command, open_interpreter
 from pybench.launcher.launch import Exit, FileAccess, Launched, Launcher
@@ -24,6 +25,8 @@ __all__ = [
     "LocalLauncher",
     "install_command",
     "look_inside",
+    "named_engine",
     "open_container",
     "open_interpreter",
+    "require_installed",
 ]

@@ -291,17 +291,16 @@ _USE_SKOPEO = "podman takes it as it is; for docker: skopeo copy oci-archive:FIL
 def choose_engine(image: Image, asked: str | None) -> Engine:
     """The engine asked for, or the first on PATH that can hold the image. Raises UsageError where there is none."""
     if asked is not None:
-        engine = _named(asked)
+        engine = named_engine(asked)
         if image.kind not in engine.holds:
-            able = " or ".join(name for name in ENGINES if image.kind in _named(name).holds)
+            able = " or ".join(name for name in ENGINES if image.kind in named_engine(name).holds)
             raise UsageError(
                 f"{asked} cannot run {image.location}, which is {_WORDS[image.kind]}",
                 hint=f"{able} can; `make container` makes both an OCI archive and a SIF",
             )
-        if shutil.which(engine.name) is None:
-            raise UsageError(f"{asked} is not installed", hint=_INSTALL.get(asked, f"install {asked}"))
+        require_installed(engine)
         return engine
-    engines = [_named(name) for name in (*ENGINES, "singularity") if image.kind in _named(name).holds]
+    engines = [engine for engine in map(named_engine, (*ENGINES, "singularity")) if image.kind in engine.holds]
     found = next((engine for engine in engines if shutil.which(engine.name) is not None), None)
     if found is None:
         names = ", ".join(engine.name for engine in engines)
@@ -312,12 +311,19 @@ def choose_engine(image: Image, asked: str | None) -> Engine:
     return found
 
 
-def _named(name: str) -> Engine:
+def named_engine(name: str) -> Engine:
+    """Raises UsageError for a name that no engine has."""
     if name == "singularity":
         return Apptainer("singularity")
     if name not in ENGINES:
         raise UsageError(f"--engine {name}: unknown engine", hint=f"one of {', '.join(ENGINES)}, singularity")
     return ENGINES[name]()
+
+
+def require_installed(engine: Engine) -> None:
+    """Raises UsageError where the engine's program is not on PATH."""
+    if shutil.which(engine.name) is None:
+        raise UsageError(f"{engine.name} is not installed", hint=_INSTALL.get(engine.name, f"install {engine.name}"))
 
 
 _WORDS: Mapping[Kind, str] = {

@@ -204,3 +204,18 @@ def test_doctor_says_what_another_environment_can_measure(plan: Path, capsys: Ca
     assert main(["doctor", "--python", python, "--container", "image.oci"]) == EXIT_USAGE
     assert main(["doctor", "--python", str(plan.parent / "none")]) == EXIT_USAGE
     assert "none cannot be started: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_engine_that_cannot_be_is_no_fault_of_the_plan(
+    plan: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = tmp_path / "images.yaml"
+    images.write_text(PLAN.replace("python: venvs/old/bin/python", f"image: old.oci.tar@sha256:{'0' * 64}"))
+    select = ["--dry-run", "--filter", "environment=new"]
+    for command in (["run", str(images)], ["run", str(plan)], ["doctor"]):
+        assert main([*command, "--engine", "podmann"]) == EXIT_USAGE
+        assert capsys.readouterr().err.startswith("error: --engine podmann: unknown engine\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["run", str(images), "--engine", "docker"]) == EXIT_USAGE
+    assert capsys.readouterr().err.startswith("error: docker is not installed\n")
+    assert main(["run", str(images), "--engine", "docker", *select]) == EXIT_OK  # no case in the image
