@@ -88,6 +88,8 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome:
     while not maker.interruption.asked:
         outcome = _usable(folder, maker)
         if outcome is not None:
+            if outcome.name == "ok":  # its maker may have been killed before it did this
+                shutil.rmtree(maker.campaign.unfinished(recipe.digest), ignore_errors=True)
             return outcome
         attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
         if claim(attempt.claim, maker.claimant):
@@ -128,12 +130,9 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
     if outcome.name in ("interrupted", "killed"):
         return outcome
     unfinished = maker.campaign.unfinished(recipe.digest)
-    if outcome.name not in ("crashed", "timeout", "oom"):
-        shutil.rmtree(unfinished, ignore_errors=True)
-    elif unfinished.exists():
-        outcome = _with_rest(outcome, end)
-    if outcome.name in ("crashed", "timeout", "oom"):
-        outcome = replace(outcome, name="build_failed")
+    was_ended = outcome.name in ("crashed", "timeout", "oom")
+    if was_ended:
+        outcome = replace(_with_rest(outcome, end) if unfinished.exists() else outcome, name="build_failed")
     if outcome.name == "ok" and not attempt.file(recipe.file).is_file():
         why = Reason(Cause.NO_FILE, f"the maker reported success but left no {recipe.file}")
         outcome = Outcome("build_failed", why)
@@ -141,7 +140,10 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         maker.note(f"not made: {recipe.title()}: {outcome.why or outcome.name}")
     made = _digests(attempt.path) if outcome.name == "ok" else {}
     attempt.complete({**run_record(recipe.digest, 0, attempt.attempt, outcome, end), "made": made})
-    return _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
+    outcome = _publish(attempt, maker.campaign.artefact(recipe.digest), outcome)
+    if not was_ended:  # not before, because a runner may be killed between the two
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return outcome
 
 
 def _worked(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> WorkerEnd:

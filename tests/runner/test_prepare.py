@@ -148,8 +148,19 @@ def test_what_a_search_found_stays_until_it_has_an_answer(
         (folder / SEARCH.file).write_text("{}")
         return replace(end, stopped=None, exit_status=0, report={"outcome": "ok"})
 
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(module, "run_worker", answered)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_publish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare([SEARCH], maker)
+    assert (unfinished / "trials.jsonl").exists()  # the answer came to no address
     assert prepare([SEARCH], maker)[SEARCH.digest].name == "ok"
+    assert not unfinished.exists()
+    unfinished.mkdir()  # as of a runner that was killed before it removed it
+    prepare([SEARCH], maker)
     assert not unfinished.exists()
 
 
