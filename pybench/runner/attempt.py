@@ -12,6 +12,7 @@ from typing import Any
 from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.directory import RunDirectory
+from pybench.campaign.recipe import Recipe
 from pybench.case import Case, case_to_json
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason
@@ -47,9 +48,16 @@ def _failed_artefact(case: Case, made: Mapping[str, Outcome], machine: Machine) 
     for role, recipe in machine.recipes(case).items():
         outcome = made.get(recipe.digest)  # None: somebody asked to stop before it was made, so no run begins
         if outcome is not None and outcome.name != "ok":
-            said = f"{role}: {recipe.title()}: {(outcome.reason and outcome.reason.detail) or outcome.name}"
+            title = _first_failed(recipe, made).title()
+            said = f"{role}: {title}: {(outcome.reason and outcome.reason.detail) or outcome.name}"
             return replace(outcome, reason=outcome.reason and replace(outcome.reason, detail=said))
     return None
+
+
+def _first_failed(recipe: Recipe, made: Mapping[str, Outcome]) -> Recipe:
+    """What was not made, of an artefact that was not made and of all that it builds on."""
+    failed = next((needed for _, needed in recipe.needs if made[needed.digest].name != "ok"), None)
+    return recipe if failed is None else _first_failed(failed, made)
 
 
 def perform(

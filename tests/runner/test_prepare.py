@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pybench.campaign import layout, storage
@@ -113,6 +114,30 @@ def test_an_artefact_whose_record_is_damaged_is_corrupt(maker: Maker, content: s
     storage.write_text(made / layout.COMPLETE, "")
     with pytest.raises(CorruptError, match="remove its folder"):
         prepare([BROKEN], maker)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ready_workers")
+def test_a_run_names_the_artefact_that_was_not_made_and_not_what_would_have_been_made_of_it(
+    campaign: CampaignDirectory, run: Run, tmp_path: Path
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    values = np.random.default_rng(0).standard_normal((2, 8, 8)).astype(np.float32)
+    weights = [onnx.numpy_helper.from_array(value, f"w{number}") for number, value in enumerate(values)]
+    names = ["x", "hidden", "y"]
+    nodes = [onnx.helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]], f"product{i}") for i in (0, 1)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["N", 8]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph(nodes, "two", ends[:1], ends[1:], weights)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "two.onnx")
+    factors = {"precision": "int8", "keep_error_max": 1e-9, "device": "cpu", "iterations": 2}
+    sources = (("model", storage.sha256_of(tmp_path / "two.onnx")),)
+    case = Case(workload="infer", model="two.onnx", runtime="onnxruntime", sources=sources, **factors)
+    run({**plan_content([case], 1), "files": {"two.onnx": {"path": str(tmp_path / "two.onnx")}}})
+    (record,) = [found.read_run() for found in campaign.runs()]
+    search = dict(recipes_of(case)["model"].needs)["kept"]
+    assert record["outcome"] == "build_failed"
+    assert record["detail"].startswith(f"model: {search.title()}: the signal error is ")
 
 
 SEARCH = Recipe("kept-nodes", ())
