@@ -9,7 +9,6 @@ process made is not made again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sys
@@ -30,6 +29,7 @@ from pybench.artefacts.stored_trials import StoredTrials
 from pybench.catalogue.code import named_code
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError
+from pybench.measurement.labelled import file_sha256
 from pybench.measurement.result import Result
 from pybench.onnx_file.graph import read_graph
 from pybench.precision.audit import require_fp32
@@ -93,19 +93,19 @@ def _running(
 def _stored(
     run: Callable[[frozenset[str]], Agreement], request: MakeRequest, samples: CalibrationSamples
 ) -> Callable[[frozenset[str]], Agreement]:
-    """The same, of which each trial is stored and said in the log. With nothing kept the graph is always run, because
-    the units are read from it."""
+    """The same, of which each trial is said in the log, and stored if it keeps something: with nothing kept the graph
+    is always run, because the units are read from it."""
     stored = None if request.unfinished is None else StoredTrials(request.unfinished, _depends_on(request, samples))
     number = 0
-    if stored:
-        print(f"{len(stored)} trials of an earlier search are not made again", file=sys.stderr, flush=True)
+    if stored is not None and len(stored) > 0:
+        print(f"goes on from {counted(len(stored), 'trial')} of an earlier search", file=sys.stderr, flush=True)
 
     def tried(nodes: frozenset[str]) -> Agreement:
         nonlocal number
         number += 1
         found = stored.get(nodes) if stored is not None and nodes else None
         agreement = run(nodes) if found is None else found
-        if stored is not None and stored.get(nodes) is None:
+        if stored is not None and found is None and nodes:
             stored.add(nodes, agreement)
         error = agreement.signal_error
         said = "no number" if error is None else f"{error:.3g}"
@@ -119,15 +119,10 @@ def _depends_on(request: MakeRequest, samples: CalibrationSamples) -> dict[str, 
     """What the error of a trial depends on, beside the recipe, which is in the folder's name."""
     files = {"onnx": request.needed("onnx", "model"), **request.inputs}
     return {
-        "files": {role: _sha256(path) for role, path in files.items()},
+        "files": {role: file_sha256(path) for role, path in files.items()},
         "samples": samples.sha256,
         "versions": {"pybench": __version__, "onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
     }
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write(path: Path, kept: list[str], found: KeepSearch) -> None:

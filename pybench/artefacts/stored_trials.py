@@ -2,14 +2,15 @@
 """What a search of kept nodes has tried, a line of JSON for each trial, for the process that goes on with it.
 
 A first line says of what the errors are. Where the file is of other inputs or other versions, it is begun anew: errors
-of two quantisers in one search would be of no use. A process that is killed while it writes leaves half a line, which
-is passed over. No trial is flushed to the disk, so the last ones are made again after a power cut.
+of two quantisers in one search would be of no use. A process that is killed while it writes leaves half a line, where
+reading stops. No trial is flushed to the disk, so the last ones are made again after a power cut.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class StoredTrials:
         self._path = folder / FILE
         head = {"schema_version": SCHEMA_VERSION, "of": dict(of)}
         first, *others = _lines(self._path) or [None]
-        self._found = dict(_trial(line) for line in others) if first == head else {}
+        self._found = dict(_trials(others)) if first == head else {}
         whole = [head, *(_line(nodes, found) for nodes, found in self._found.items())]
         whole_file = self._path.with_suffix(".tmp")
         whole_file.write_text("".join(json.dumps(line) + "\n" for line in whole))
@@ -53,8 +54,11 @@ def _line(nodes: Iterable[str], agreement: Agreement) -> dict[str, Any]:
     return {"kept": sorted(nodes), "agreement": asdict(agreement)}
 
 
-def _trial(line: Mapping[str, Any]) -> tuple[frozenset[str], Agreement]:
-    return frozenset(line["kept"]), Agreement(**line["agreement"])
+def _trials(lines: Iterable[Any]) -> Iterator[tuple[frozenset[str], Agreement]]:
+    """Up to a line that says something else, as one of an Agreement that had other fields."""
+    with contextlib.suppress(KeyError, TypeError):
+        for line in lines:
+            yield frozenset(line["kept"]), Agreement(**line["agreement"])
 
 
 def _lines(path: Path) -> list[Any]:

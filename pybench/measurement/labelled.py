@@ -23,7 +23,7 @@ def open_labelled(
 ) -> Samples:
     """The samples of one split. `sha256`: of the file, as the case was made of it; `specs`: the model's inputs; `task`:
     None where nothing is judged. Raises InputError where the file is another, or its arrays do not fit the inputs."""
-    if not path.is_file() or _sha256(path) != sha256:
+    if not path.is_file() or file_sha256(path) != sha256:
         what = "has changed" if path.is_file() else "is gone"
         raise InputError(
             f"{path} {what} since the plan was read",
@@ -42,7 +42,8 @@ def open_labelled(
     return samples
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """64 hexadecimal digits, of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -160,7 +160,7 @@ def test_a_search_that_was_ended_goes_on_and_finds_the_same(
     assert making(recipe, tmp_path / "continued", unfinished) == whole
     assert len(done) == len(trials) - 2  # with nothing kept the graph is run again, for its units
     said = capfd.readouterr().err.splitlines()
-    assert said[0] == "3 trials of an earlier search are not made again"
+    assert said[0] == "goes on from 2 trials of an earlier search"
     assert said[1] == f"trial 1: signal error {trials[0]['signal_error']:.3g}, 0 nodes kept"
     assert len(said) == 1 + len(trials)
 
@@ -171,6 +171,10 @@ def test_trials_of_another_version_are_made_again(tmp_path: Path, monkeypatch: p
     smaller = (tmp_path / FILE).read_text().replace('"signal_error": 0.0', '"signal_error": 0.00')
     (tmp_path / FILE).write_text(smaller)
     assert making(recipe, tmp_path / "same", tmp_path) != whole
+    others = (tmp_path / FILE).read_text().replace('"cosine"', '"sine"')
+    (tmp_path / FILE).write_text(others)
+    assert making(recipe, tmp_path / "fields", tmp_path) == whole
+    (tmp_path / FILE).write_text(smaller)
     monkeypatch.setattr("pybench.artefacts.kept.__version__", "0.2")
     assert making(recipe, tmp_path / "other", tmp_path) == whole
 
