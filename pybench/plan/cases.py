@@ -12,32 +12,27 @@ from dataclasses import dataclass, field, replace
 
 from pybench.case import Case
 from pybench.case.factors import BOTH, DIGITS_SIZE, FACTORS, factors_of, is_idle
-from pybench.case.quantising import default_quantiser
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.catalogue.data_sets import DIGITS, SYNTHETIC, TRAINED_ON
 from pybench.catalogue.models import Model
 from pybench.catalogue.paths import PATHS
-from pybench.catalogue.precisions import PRECISIONS, quantised_type
-from pybench.catalogue.quantisers import QUANTISERS, USUAL, Quantiser, quantisers_to
 from pybench.catalogue.workloads import Workload
 from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
 from pybench.onnx_file.graph import OnnxModel
 from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
-from pybench.plan.cells import Cell, Path, Setting
+from pybench.plan.cells import Cell, Path, Setting, count_of, text_of, value_of
 from pybench.plan.decoders import decoder_problem
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.files import FileProblem, UserFiles
 from pybench.plan.heads import head_problem
-from pybench.plan.keeping import keep_problems
 from pybench.plan.labelled import completed, labelled_misfit
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
 from pybench.plan.pictures import picture_problem
+from pybench.plan.quantising import pair_problems, quantiser_problems
 from pybench.plan.training import is_trained_on, trainable_models, untrainable
-from pybench.plan.values import Value
-from pybench.plan.weights import weight_problems
 
 _KINDS = {"language": "a language model", "image": "an image model"}
 
@@ -102,7 +97,7 @@ class CaseBuilder:
         for name in ("workload", "model", *self.defaults):
             if name not in self.defaults or (name == "batch" and "batch_tokens" in cell):
                 continue
-            workload, model = _text(settings, "workload"), _text(settings, "model")
+            workload, model = text_of(settings, "workload"), text_of(settings, "model")
             if name in cell or misplaced(name, workload, model, self.catalogue) is None:
                 self.used_defaults.add(name)
                 settings.setdefault(name, self.defaults[name])
@@ -118,7 +113,7 @@ class CaseBuilder:
     def _fits(self, settings: dict[str, Setting], cell: Cell, entry: int, damaged: bool) -> bool:
         """Whether the settings go together; says what does not."""
         before = len(self.problems)
-        workload, model = _text(settings, "workload"), _text(settings, "model")
+        workload, model = text_of(settings, "workload"), text_of(settings, "model")
         place: Path = ("matrix", entry)
         for name in settings:
             if misplaced(name, workload, model, self.catalogue) is None:
@@ -135,8 +130,9 @@ class CaseBuilder:
         if not damaged:
             self._check_arrivals(settings, workload)
             self._check_loading(settings, workload, model)
-            self._check_quantiser(settings, workload)
-            self._check_pairs(settings, entry, workload)
+            row = self.catalogue.workloads[workload]
+            for found in (*quantiser_problems(settings, row, self.catalogue), *pair_problems(settings, place, row)):
+                self._say(found.path, found.what, found.hint)
         if "batch" in cell and "batch_tokens" in cell:
             self._say(
                 cell["batch_tokens"].path,
@@ -166,20 +162,20 @@ class CaseBuilder:
         if model is None or not measured.uses("model"):
             return
         row = self.catalogue.models.get(model)
-        is_given = measured.by_task and _text(settings, "data") is not None
+        is_given = measured.by_task and text_of(settings, "data") is not None
         if not (measured.accepts(row, library_of(model)) or is_given):
             taken = [_KINDS.get(kind, f"a model of kind {kind}") for kind in measured.kinds]
             kinds = " or ".join([*taken, "one with data of its own"] if measured.by_task else taken)
             what = f"workload {workload} takes {kinds}, not {model}"
             self._say(settings["model"].path, what, f"one of {_models_of(measured, self.catalogue)}")
-        executor = self.catalogue.runtimes.get(_text(settings, "runtime") or "")
+        executor = self.catalogue.runtimes.get(text_of(settings, "runtime") or "")
         if executor is not None and executor.opens == "equations" and (row is None or row.solved_by is None):
             solved = ", ".join(each.name for each in self.catalogue.models.values() if each.solved_by is not None)
             self._say(settings["model"].path, f"runtime {executor.name} does not solve {model}", f"use model: {solved}")
         self._check_length(settings, measured, model, None if row is None else row.longest_sequence)
         if row is not None and row.takes_images and "image_size" in settings:
             self._check_size(settings, measured, row)
-        checkpoint = _text(settings, "checkpoint")
+        checkpoint = text_of(settings, "checkpoint")
         if checkpoint is not None and row is None and library_of(model) is None:
             what = "`checkpoint` is for built-in models and those of libraries; an ONNX file contains its weights"
             self._say(settings["checkpoint"].path, what)
@@ -191,7 +187,7 @@ class CaseBuilder:
 
     def _check_length(self, settings: dict[str, Setting], measured: Workload, model: str, longest: int | None) -> None:
         """Whether the model has positions for the sequence, and for what it is continued by."""
-        read, added = (_count(settings, name) for name in ("seq_len", "new_tokens"))
+        read, added = (count_of(settings, name) for name in ("seq_len", "new_tokens"))
         if longest is None or read + (added if measured.generates else 0) <= longest:
             return
         what = f"{model} takes sequences of up to {longest} tokens"
@@ -207,7 +203,7 @@ class CaseBuilder:
 
     def _check_size(self, settings: dict[str, Setting], measured: Workload, row: Model) -> None:
         """Whether the model can be built for the images, and the images can have that size."""
-        size, own, path = _count(settings, "image_size"), row.shape[-1], settings["image_size"].path
+        size, own, path = count_of(settings, "image_size"), row.shape[-1], settings["image_size"].path
         if size in (0, own) or not measured.uses("sizing"):
             return
         if row.least_size is None:
@@ -221,15 +217,15 @@ class CaseBuilder:
 
     def _images_of(self, settings: dict[str, Setting], measured: Workload, row: Model) -> str | None:
         """The images that a case of these settings names, or is judged on without naming them."""
-        named = _text(settings, "images")
-        trained = SYNTHETIC if _text(settings, "checkpoint") == SYNTHETIC else row.trained_on
+        named = text_of(settings, "images")
+        trained = SYNTHETIC if text_of(settings, "checkpoint") == SYNTHETIC else row.trained_on
         return named or (trained if measured.needs_images else None)
 
     def _check_arrivals(self, settings: dict[str, Setting], workload: str) -> None:
-        arrivals = _text(settings, "arrivals")
+        arrivals = text_of(settings, "arrivals")
         if not self.catalogue.workloads[workload].uses("arriving") or arrivals == FACTORS["arrivals"].default:
             return
-        if _value(settings, "arrival_rate_per_s") is None:
+        if value_of(settings, "arrival_rate_per_s") is None:
             hint = "as in `arrival_rate_per_s: 100`: iterations a second"
             self._say(settings["arrivals"].path, f"{arrivals} arrivals need `arrival_rate_per_s`", hint)
 
@@ -237,83 +233,9 @@ class CaseBuilder:
         """Whether there is something to read for processes that read."""
         if "workers" not in settings or misplaced("workers", workload, model, self.catalogue) is not None:
             return
-        if _value(settings, "workers") is not None and _text(settings, "images") is None:
+        if value_of(settings, "workers") is not None and text_of(settings, "images") is None:
             what = "`workers` read images, and `images` names none"
             self._say(settings["workers"].path, what, f"set `images`: {SYNTHETIC}, or a path")
-
-    def _check_quantiser(self, settings: dict[str, Setting], workload: str) -> None:
-        """Whether the quantiser, named or taken by default, knows the calibration and the type."""
-        claimed = quantised_type(_precision(settings))
-        if not self.catalogue.workloads[workload].uses("quantising") or claimed is None:
-            return
-        runtime = self.catalogue.runtimes.get(_text(settings, "runtime") or "")
-        default = default_quantiser(runtime, _text(settings, "provider"))
-        row = QUANTISERS[_text(settings, "quantiser") or default]
-        calibration = _text(settings, "calibration")
-        path = next(settings[name].path for name in ("quantiser", "calibration", "precision") if name in settings)
-        if calibration not in row.calibrations and row.is_calibrated:
-            what = f"the quantiser {row.name} does not support calibration: {calibration}"
-            self._say(path, what, f"supported: {', '.join(row.calibrations)}; the quantiser {USUAL.name} supports all")
-        for name in ("scheme", "range", "granularity", "placement"):
-            value = _value(settings, name)
-            if value is not None and value not in row.offers(name):
-                others = [each.name for each in QUANTISERS.values() if value in each.offers(name)]
-                what = f"the quantiser {row.name} does not support {name}: {value}"
-                self._say(settings[name].path, what, f"use quantiser: {' or '.join(others)}")
-        alone = PRECISIONS[_precision(settings)].weights_alone
-        if claimed not in row.types and (alone or row.name != default):  # else the runtime does not execute it either
-            why = f"in {claimed} only weights are stored" if alone else row.why_not
-            what = f"the quantiser {row.name} does not round to {claimed}: {why}"
-            self._say(path, what, f"use quantiser {' or '.join(quantisers_to(claimed))}")
-        for name, what, hint in keep_problems(row, claimed):
-            if _value(settings, name) is not None:
-                self._say(settings[name].path, what, hint)
-        if row.search is not None:
-            self._check_search(settings, path, row, self.catalogue.workloads[workload].runtime)
-        if row.trains:
-            self._check_training(settings, path, row)
-        if row.weights_alone:
-            model = self.catalogue.models.get(_text(settings, "model") or "")
-            for name, what, hint in weight_problems(_count(settings, "block_size"), _precision(settings), model):
-                self._say(path if name not in settings else settings[name].path, what, hint)
-
-    def _check_search(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser, usual: str | None) -> None:
-        """Whether a quantiser that measures engines is for a runtime that opens one. `usual`: the workload's."""
-        runtime = _text(settings, "runtime") or usual
-        row = self.catalogue.runtimes.get(runtime or "")
-        if row is None or row.opens != "engine":
-            what = f"the quantiser {quantiser.name} measures engines of TensorRT, and runtime {runtime} opens none"
-            self._say(path, what, "use runtime: tensorrt, or quantiser: modelopt")
-
-    def _check_pairs(self, settings: dict[str, Setting], entry: int, workload: str) -> None:
-        """Whether a workload that takes pairs of Q/DQ apart gets a file that has some."""
-        row = self.catalogue.workloads[workload]
-        if not row.parts_pairs:
-            return
-        place: Path = ("matrix", entry)
-        precision, runtime = _precision(settings), _text(settings, "runtime") or row.runtime
-        if quantised_type(precision) is None:
-            path = settings["precision"].path if "precision" in settings else place
-            what = f"workload {workload} takes a quantised model apart, and {precision} quantises nothing"
-            self._say(path, what, "as in `precision: int8`")
-        quantiser = _text(settings, "quantiser")
-        if quantiser is not None and not QUANTISERS[quantiser].writes_pairs:
-            what = f"workload {workload} takes pairs of Q/DQ apart, and the quantiser {quantiser} writes none"
-            self._say(settings["quantiser"].path, what, f"use quantiser: {USUAL.name}")
-        if runtime != row.runtime:
-            what = f"workload {workload} computes parts of an ONNX file in {row.runtime}, not in {runtime}"
-            self._say(settings["runtime"].path, what, "leave `runtime` out")
-
-    def _check_training(self, settings: dict[str, Setting], path: Path, quantiser: Quantiser) -> None:
-        """Whether a quantiser that trains has what it would train the model on."""
-        model, checkpoint = _text(settings, "model"), _text(settings, "checkpoint")
-        row = self.catalogue.models.get(model or "")
-        has_data = checkpoint is None and row is not None and row.trained_on is not None
-        if model is not None and checkpoint != SYNTHETIC and not has_data:
-            models = trainable_models(SYNTHETIC, self.catalogue)
-            hint = f"use `checkpoint: {SYNTHETIC}` with one of {models}, or export your own model from torch"
-            what = f"the quantiser {quantiser.name} trains the weights, and there is no training data for {model}"
-            self._say(path, what, hint)
 
     def _case(self, settings: dict[str, Setting]) -> Case | None:
         values = {name: setting.value for name, setting in settings.items() if name in FACTORS or "." in name}
@@ -393,7 +315,7 @@ class CaseBuilder:
 
     def _batch(self, settings: dict[str, Setting]) -> int | None:
         setting = settings["batch_tokens"]
-        tokens, seq_len = int(setting.value or 0), _count(settings, "seq_len") or 1
+        tokens, seq_len = int(setting.value or 0), count_of(settings, "seq_len") or 1
         batch, rest = divmod(tokens, seq_len)
         if rest == 0 and batch > 0:
             return batch
@@ -436,17 +358,17 @@ def _missing(
     found = []
     if model is None and measured.model == "required":
         found.append(("model", f"one of {_models_of(measured, catalogue)}"))
-    if _text(settings, "runtime") is None and measured.runtime is None:
+    if text_of(settings, "runtime") is None and measured.runtime is None:
         found.append(("runtime", f"one of {', '.join(catalogue.runtimes)}"))
-    if measured.model == "optional" and model is None and not PATHS[str(_value(settings, "path"))].reads_text:
+    if measured.model == "optional" and model is None and not PATHS[str(value_of(settings, "path"))].reads_text:
         reading = ", ".join(name for name, path in PATHS.items() if path.reads_text)
         found.append(("path", f"one of {reading}; without one and without a model nothing is done"))
-    if measured.fits and _value(settings, "target_top1_percent") is None:
+    if measured.fits and value_of(settings, "target_top1_percent") is None:
         found.append(("target_top1_percent", "as in `target_top1_percent: 95`"))
     row = catalogue.models.get(model or "")
     judges = measured.needs_images and model is not None and measured.accepts(row)  # others: a misfit
-    trained = _text(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
-    if judges and not trained and _text(settings, "images") is None and _text(settings, "data") is None:
+    trained = text_of(settings, "checkpoint") in TRAINED_ON or (row is not None and (row.trained_on or row.judged_on))
+    if judges and not trained and text_of(settings, "images") is None and text_of(settings, "data") is None:
         what = f"{SYNTHETIC}, or a folder with one folder of images a class; or set `data` to labelled arrays"
         found.append(("images", what))
     return found
@@ -468,26 +390,6 @@ def _at_rest(case: Case, resting: frozenset[str]) -> Case:
     """The case with idle factors at their default, so that it is one case however they are set."""
     sources = tuple(source for source in case.sources if source[0] not in resting)
     return case.with_factors(**{name: factors_of(case.catalogue)[name].default for name in resting}, sources=sources)
-
-
-def _value(settings: dict[str, Setting], name: str) -> Value:
-    """What a factor is set to, or its default: of the type of the factor's kind, which `check_value` saw to."""
-    setting = settings.get(name)
-    return FACTORS[name].default if setting is None else setting.value
-
-
-def _text(settings: dict[str, Setting], name: str) -> str | None:
-    value = _value(settings, name)
-    return None if value is None else str(value)
-
-
-def _count(settings: dict[str, Setting], name: str) -> int:
-    """Null is 0."""
-    return int(_value(settings, name) or 0)
-
-
-def _precision(settings: dict[str, Setting]) -> str:
-    return str(_value(settings, "precision"))
 
 
 def _key(path: Path) -> Path:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pybench.case.factors import USUAL, factors_of
+from pybench.case.factors import FACTORS, USUAL, factors_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
 from pybench.document import Node
 from pybench.errors import Problem
@@ -33,6 +33,23 @@ class Setting:
 
 
 Cell = Mapping[str, Setting]
+
+
+def value_of(cell: Cell, name: str) -> Value:
+    """What a factor is set to, or its default: of the type of the factor's kind, which `check_value` saw to."""
+    setting = cell.get(name)
+    return FACTORS[name].default if setting is None else setting.value
+
+
+def text_of(cell: Cell, name: str) -> str | None:
+    """`value_of` a factor as text."""
+    value = value_of(cell, name)
+    return None if value is None else str(value)
+
+
+def count_of(cell: Cell, name: str) -> int:
+    """`value_of` a factor that is a number; null is 0."""
+    return int(value_of(cell, name) or 0)
 
 
 @dataclass(slots=True)
