@@ -99,12 +99,12 @@ def _keyed_wrongly(name: str, node: Node) -> Iterator[Problem]:
         what = f"environment {name} takes a mapping; not {described(node.plain())}"
         yield node.place.problem(what, "as in {python: /opt/envs/torch211/bin/python}")
         return
-    for key in node.children:
-        if key not in ENVIRONMENT_KEYS:
-            hint = nearest(key, ENVIRONMENT_KEYS) or f"valid keys here: {', '.join(ENVIRONMENT_KEYS)}"
-            yield node.key_place((key,)).problem(f"unknown key `{key}`", hint)
+    unknown = [key for key in node.children if key not in ENVIRONMENT_KEYS]
+    for key in unknown:
+        hint = nearest(key, ENVIRONMENT_KEYS) or f"valid keys here: {', '.join(ENVIRONMENT_KEYS)}"
+        yield node.key_place((key,)).problem(f"unknown key `{key}`", hint)
     given = [f"`{key}`" for key in ENVIRONMENT_KEYS if key in node.children]
-    if len(given) != 1:
+    if len(given) > 1 or not (given or unknown):  # an unknown key may be one of them, misspelt
         what = f"takes {' or '.join(f'`{key}`' for key in ENVIRONMENT_KEYS)}; not {' and '.join(given) or 'nothing'}"
         hint = "; ".join(f"`{key}`: {meaning}" for key, meaning in ENVIRONMENT_KEYS.items())
         yield node.place.problem(f"environment {name} {what}", hint)
@@ -129,8 +129,10 @@ def _path_problems(name: str, given: str, place: Place, folder: Path) -> Iterato
 
 
 def _image_problems(name: str, given: str, place: Place, folder: Path) -> Iterator[Problem]:
-    image, _, digest = given.rpartition("@")
-    if not image:
+    image, at, digest = given.rpartition("@")
+    if not (image if at else digest).removeprefix(REGISTRY):
+        yield place.problem(f"environment {name}: {given} names no image", f"as in {_READERS['image'].example}")
+    elif not at:
         asked = f"pybench doctor --container {shlex.quote(given)}"
         if _is_in_registry(given, folder):
             asked = f"skopeo inspect --format '{{{{.Digest}}}}' {REGISTRY}{given.removeprefix(REGISTRY)}"
@@ -139,6 +141,9 @@ def _image_problems(name: str, given: str, place: Place, folder: Path) -> Iterat
     elif not re.fullmatch(IMAGE_DIGEST, f"@{digest}"):
         what = f"environment {name}: {digest or 'nothing'} is no digest"
         yield place.problem(what, "write sha256: and 64 digits of 0-9a-f")
+    elif image.startswith(REGISTRY) and "/" not in image.removeprefix(REGISTRY):
+        what = f"environment {name}: {image} has neither a host nor a folder"
+        yield place.problem(what, f"as in {REGISTRY}docker.io/library/{image.removeprefix(REGISTRY)}@{digest}")
 
 
 def _planned_python(given: str, folder: Path) -> PlannedEnvironment:

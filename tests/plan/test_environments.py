@@ -75,6 +75,9 @@ def test_paths_are_relative_to_the_plan_or_to_the_home(
             "4:8: environment old takes `python` or `image`; not `python` and",
         ),
         ("  old: {image: a.sif@sha256:12}\n", "4:16: environment old: sha256:12 is no digest (write sha256: and 64"),
+        (f"  old: {{image: '@{DIGEST}'}}\n", f"4:16: environment old: @{DIGEST} names no image (as in images/"),
+        (f"  old: {{image: 'docker://@{DIGEST}'}}\n", f"4:16: environment old: docker://@{DIGEST} names no image"),
+        (f"  old: {{image: 'docker://os@{DIGEST}'}}\n", "4:16: environment old: docker://os has neither a host nor"),
         ("  old: {image: [a.sif]}\n", "4:16: `image` takes a container image with its digest; not a list (as in"),
         ("  old: /usr/bin/python\n", "4:8: environment old takes a mapping; not '/usr/bin/python' (as in {python:"),
         ("  an old one: {python: x}\n", "4:3: an environment cannot be called 'an old one' (a name has at most 64"),
@@ -82,6 +85,7 @@ def test_paths_are_relative_to_the_plan_or_to_the_home(
 )
 def test_what_is_wrong_with_a_definition_is_said_at_its_place(problems: Problems, defined: str, problem: str) -> None:
     found = problems(defining(defined), whole=True)
+    assert [one for one in found if one.startswith("4:")] == [one for one in found if one.startswith(problem)], found
     assert any(one.startswith(problem) for one in found), found
 
 
