@@ -93,7 +93,7 @@ def _running(
 def _stored(
     run: Callable[[frozenset[str]], Agreement], request: MakeRequest, samples: CalibrationSamples
 ) -> Callable[[frozenset[str]], Agreement]:
-    """The same, of which each trial is said in the log, and stored if it keeps something: with nothing kept the graph
+    """The same, of which each trial is said in the log and stored. Only the graph that keeps nothing is not stored: it
     is always run, because the units are read from it."""
     stored = None if request.unfinished is None else StoredTrials(request.unfinished, _depends_on(request, samples))
     number = 0

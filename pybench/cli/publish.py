@@ -13,6 +13,7 @@ from pybench.campaign import storage
 from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
 from pybench.cli.show import print_json, say
 from pybench.errors import CoverageError, UsageError
+from pybench.words import counted
 
 if TYPE_CHECKING:
     from pybench.publication import (
@@ -210,17 +211,17 @@ def _deliver(
 def _tell_author(package: PackedPublication) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
     for one in package.provenance.redactions:
-        say(f"replaced by {one['replacement']}: a {one['kind']}, {one['times']} times")
+        say(f"replaced by {one['replacement']}: a {one['kind']}, {counted(one['times'], 'time')}")
     left_out = package.selection.artefacts_left_out
     if left_out:
-        total = sum(one.bytes for one in left_out)
-        say(f"not published: {len(left_out)} files of artefacts, {total / 1e6:.1f} MB; --with-artefacts includes them")
+        files, megabytes = counted(len(left_out), "file"), sum(one.bytes for one in left_out) / 1e6
+        say(f"not published: {files} of artefacts, {megabytes:.1f} MB; --with-artefacts includes them")
     for name in package.selection.foreign[:_MOST_SHOWN]:
         say(f"not published, because pybench did not write it: {name}")
     if len(package.selection.foreign) > _MOST_SHOWN:
         say(f"also not published: {len(package.selection.foreign) - _MOST_SHOWN} more such files")
     for found in package.leftovers[:_MOST_SHOWN]:
-        say(f"check before you publish: {found.kind}, {found.text!r} in {found.name} ({found.times} times)")
+        say(f"check before you publish: {found.kind}, {found.text!r} in {found.name} ({counted(found.times, 'time')})")
     if len(package.leftovers) > _MOST_SHOWN:
         say(f"check also: {len(package.leftovers) - _MOST_SHOWN} more that look personal")
 

@@ -165,7 +165,7 @@ def test_a_file_that_is_no_publication_is_refused(verb: str, published: Path, tm
 def test_the_author_is_told_what_was_replaced_and_left_out(published: Path) -> None:
     talk = (published / "talk").read_text()
     assert "replaced by host-1: a host name" in talk
-    assert "not published: 1 files of artefacts" in talk
+    assert "not published: 1 file of artefacts" in talk
     assert HOST not in talk
 
 
