@@ -35,6 +35,7 @@ _REFUSALS = (
     errors.RuntimeException,
 )
 _FATAL = 4  # of onnxruntime's severities: errors are raised, not logged as well
+_FIXED_SHAPES = "export the model without what selects outputs, such as NonMaxSuppression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +126,17 @@ def outputs_of(
         model = open_model(emulated, passes=passes, pairs_apart=pairs_apart)
         method = f"an FP32 graph that rounds every tensor to {floating}, on onnxruntime's CPU provider"
     place = 0 if output is None else model.place(output)
-    return np.concatenate([np.atleast_1d(model.run(feed)[place]) for feed in feeds]), method
+    found = [np.atleast_1d(model.run(feed)[place]) for feed in feeds]
+    if len({array.shape[1:] for array in found}) > 1:
+        shapes = ", ".join(str(list(shape)) for shape in dict.fromkeys(array.shape for array in found[:3]))
+        raise InputError(f"an output has another shape for each input, such as {shapes}", hint=_FIXED_SHAPES)
+    return np.concatenate(found), method
 
 
 def compare_files(origin: Path, derived: Path, precision: str, feeds: Sequence[Feed]) -> dict[str, Any]:
     """Labels `against_fp32_*` of a file derived from an FP32 one; null, with a reason, where it cannot run here."""
-    reference, _ = outputs_of(origin, "fp32", feeds)
     try:
+        reference, _ = outputs_of(origin, "fp32", feeds)
         outputs, method = outputs_of(derived, precision, feeds)
         found = compare(reference, outputs)
     except (InputError, UnsupportedError) as error:
@@ -147,7 +152,7 @@ def compare(reference: Values, derived: Values) -> Agreement:
     if a.shape != b.shape:
         raise InputError(
             f"the first output has the shape {list(derived.shape)}, and in FP32 {list(reference.shape)}",
-            hint="export the model without what selects outputs, such as NonMaxSuppression",
+            hint=_FIXED_SHAPES,
         )
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf: judged below
         norm, apart = float(np.linalg.norm(a)), float(np.linalg.norm(a - b))

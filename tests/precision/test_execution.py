@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from pybench.precision.conversion import convert
 from pybench.precision.execution import compare, compare_files
@@ -79,6 +79,18 @@ def test_outputs_whose_number_depends_on_their_values_are_not_compared(tmp_path:
     labels = compare_files(*paths, "fp32", [feed])
     assert labels["against_fp32_relative_error"] is None
     assert re.match(r"the first output has the shape \[68\], and in FP32 \[258\]", labels["against_fp32_reason"])
+
+
+def test_outputs_whose_width_depends_on_the_input_are_not_compared(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Cast", ["places"], ["y"], to=TensorProto.FLOAT),
+    ]
+    path = graphs.saved(graphs.model(nodes, {"x": ["n", 4]}, {"y": [2, "k"]}, {}), tmp_path / "places.onnx")
+    feeds = [{"x": np.array([row], np.float32)} for row in ([1, 1, 0, 0], [1, 1, 1, 0])]
+    labels = compare_files(path, path, "fp32", feeds)
+    assert labels["against_fp32_relative_error"] is None
+    assert labels["against_fp32_reason"] == "an output has another shape for each input, such as [2, 2], [2, 3]"
 
 
 def positive_numbers(path: Path, scale: float) -> Path:
