@@ -82,7 +82,7 @@ def read_environments(root: Node, folder: Path) -> PlanEnvironments:
             found = list(_written_wrongly(name, key, written, folder))
             places[name] = written.place
             if not found:
-                planned[name] = _READERS[key].planned(str(written.plain()), folder)
+                planned[name] = _KEYS[key].planned(str(written.plain()), folder)
         problems += found
     return PlanEnvironments(planned, places, frozenset(node.children), tuple(problems))
 
@@ -111,11 +111,11 @@ def _keyed_wrongly(name: str, node: Node) -> Iterator[Problem]:
 
 
 def _written_wrongly(name: str, key: str, node: Node, folder: Path) -> Iterator[Problem]:
-    given, reader = node.plain(), _READERS[key]
+    given, key_row = node.plain(), _KEYS[key]
     if isinstance(given, str) and given.strip():
-        yield from reader.problems(name, given, node.place, folder)
+        yield from key_row.problems(name, given, node.place, folder)
     else:
-        yield node.place.problem(f"`{key}` takes {reader.takes}; not {described(given)}", f"as in {reader.example}")
+        yield node.place.problem(f"`{key}` takes {key_row.takes}; not {described(given)}", f"as in {key_row.example}")
 
 
 def _path_problems(name: str, given: str, place: Place, folder: Path) -> Iterator[Problem]:
@@ -131,7 +131,7 @@ def _path_problems(name: str, given: str, place: Place, folder: Path) -> Iterato
 def _image_problems(name: str, given: str, place: Place, folder: Path) -> Iterator[Problem]:
     image, at, digest = given.rpartition("@")
     if not (image if at else digest).removeprefix(REGISTRY):
-        yield place.problem(f"environment {name}: {given} names no image", f"as in {_READERS['image'].example}")
+        yield place.problem(f"environment {name}: {given} names no image", f"as in {_KEYS['image'].example}")
     elif not at:
         asked = f"pybench doctor --container {shlex.quote(given)}"
         if _is_in_registry(given, folder):
@@ -165,7 +165,7 @@ def _is_in_registry(image: str, folder: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _EnvironmentKey:
     """What a key of an environment takes.
 
     problems: of the environment's name, what is written, its place and the plan's folder
@@ -178,9 +178,11 @@ class _Reader:
     planned: Callable[[str, Path], PlannedEnvironment]
 
 
-_READERS = {
-    "python": _Reader("the path of an interpreter", "/opt/envs/torch211/bin/python", _path_problems, _planned_python),
-    "image": _Reader(
+_KEYS = {
+    "python": _EnvironmentKey(
+        "the path of an interpreter", "/opt/envs/torch211/bin/python", _path_problems, _planned_python
+    ),
+    "image": _EnvironmentKey(
         "a container image with its digest", "images/stack.oci.tar@sha256:0123...", _image_problems, _planned_image
     ),
 }
