@@ -96,7 +96,7 @@ def _metric(metric: Metric) -> str:
     facts = {
         "Unit": metric.unit if metric.unit != "1" else "none",
         "Better": metric.better if metric.better != "none" else "not judged",
-        "Rests on": metric.rests_on or "only precision",
+        "Rests on": " and ".join(metric.validities) or "only precision",
         "Compared by": metric.scale,
         "Mean": "none: the metric is an interval" if metric.is_interval else metric.mean,
     }

@@ -61,6 +61,7 @@ _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms
           "cpu_energy_estimate_j")  # fmt: skip
 _JOINED = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j", "system_energy_j", "cpu_energy_share_ratio")
 _IN_USE = ("cpu_utilisation_ratio", "gpu_utilisation_ratio", "module_energy_j")
+_PRODUCTS = ("gpu_energy_delay_js", "cpu_energy_delay_js", "module_energy_delay_js")
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
 _ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
@@ -144,6 +145,11 @@ CHANGES: tuple[Change, ...] = (
         change
         for workload in ("infer", "train", "tokenize")
         for change in _yields("the rails of a module", ("module_energy_per_sample_j",), workload=workload)
+    ),
+    *(
+        change
+        for workload in ("infer", "train", "tokenize")
+        for change in _yields("energy times latency", _PRODUCTS, workload=workload)
     ),
     *(
         change

@@ -112,8 +112,10 @@ def collect(dataset: Dataset, questions: int = 1) -> Measurements:
         if metric is None:
             unknown[name] += len(found.block)
             continue
-        resting = {} if metric.rests_on is None else invalid.get((case_id, metric.rests_on), {})
-        cell = cells[case_id, name] = _cell(found, {**resting, **invalid.get((case_id, "precision"), {})})
+        doubted: dict[int, Invalidity] = {}
+        for kind in (*metric.validities, "precision"):
+            doubted |= invalid.get((case_id, kind), {})
+        cell = cells[case_id, name] = _cell(found, doubted)
         if metric.needs_every_run:
             withhold(cell)
         _leave_out_survivors(cell)

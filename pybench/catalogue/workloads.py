@@ -144,6 +144,7 @@ _TIMED = (
 _PER_SAMPLE = (
     "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
     "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j", "module_energy_per_sample_j",
+    "gpu_energy_delay_js", "cpu_energy_delay_js", "module_energy_delay_js",
 )  # fmt: skip
 _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
@@ -219,8 +220,9 @@ _ROWS = (
         shown=(
             "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
             "wait_share_ratio", "cpu_cores_ratio",
-            "gpu_energy_per_sample_j", "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
-            "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "gpu_energy_per_sample_j", "gpu_energy_delay_js", "cpu_energy_per_sample_j", "cpu_energy_delay_js",
+            "cpu_energy_per_sample_estimate_j", "system_energy_per_token_j", "cpu_energy_share_ratio",
+            "module_energy_per_sample_j", "module_energy_delay_js",
             "cpu_utilisation_ratio", "gpu_utilisation_ratio", *_OF_HEADS,
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),

@@ -175,6 +175,7 @@ class Recorder:
         result = Result()
         result.metrics |= self._latency_metrics(latency) | self._throughputs(amounts)
         result.metrics |= self._energy_metrics(amounts)
+        result.metrics |= self._energy_delays(result.metrics)
         result.metrics |= self._session.memory()
         how = "processor time of the worker, its sampler included, and of what it has started"
         result.metrics["cpu_cores_ratio"] = Quantity(value=self._cores, window=TIMING, method=how)
@@ -261,6 +262,11 @@ class Recorder:
                     energy = energies[metric.of]
                     metrics[metric.name] = energy.inverse(count) if metric.is_inverse else energy.scaled(1 / count)
         return metrics
+
+    def _energy_delays(self, found: Mapping[str, Quantity]) -> dict[str, Quantity]:
+        """Energy-delay products of those energies and latencies that are found, in J s."""
+        rows = [row for row in self.case.catalogue.metrics.values() if row.energy in found and row.delay in found]
+        return {row.name: found[str(row.energy)].times(found[str(row.delay)], factor=1e-3) for row in rows}
 
 
 def record(

@@ -26,6 +26,7 @@ _PREFIXES: dict[str, tuple[tuple[float, str], ...]] = {
     "bytes": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")),
     "ms": ((1e3, "s"), (1.0, "ms"), (1e-3, "µs")),
     "J": ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ")),
+    "J s": ((1.0, "J s"), (1e-3, "mJ s"), (1e-6, "µJ s"), (1e-9, "nJ s")),
     "1/s": ((1e6, "×10⁶"), (1e3, "×10³"), (1.0, "1/s")),  # the label says of what
 }
 

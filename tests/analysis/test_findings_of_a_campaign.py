@@ -196,6 +196,16 @@ def test_processor_time_does_not_rest_on_the_energy_sensor(tmp_path: Path) -> No
     assert metrics["cpu_energy_j"].why_none == "energy: window_too_short"
 
 
+def test_an_energy_delay_product_rests_on_energy_and_timing(tmp_path: Path) -> None:
+    builder = _pair(tmp_path, blocks=3)
+    for block, kind in ((1, "energy"), (2, "timing"), (3, "accuracy")):
+        valid = {kind: Validity(False, reasons_of("not_steady"))}
+        builder.run(INFER, block, {"gpu_energy_delay_js": 2.0 + block}, valid=valid)
+    product = analyse(load(builder.path)).cases[0].metrics["gpu_energy_delay_js"]
+    assert product.points == {3: 5.0}
+    assert product.excluded == {"energy: not_steady": 1, "timing: not_steady": 1}
+
+
 def test_cores_in_use_end_at_the_cpus_that_the_runs_may_use(tmp_path: Path) -> None:
     """0.2 and 1.9 of two CPUs: the t of one degree of freedom reaches far beyond two."""
     builder = _pair(tmp_path, blocks=2)

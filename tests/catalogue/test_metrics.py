@@ -27,12 +27,16 @@ def test_a_row_speaks_of_validities_and_metrics_that_there_are(metric: Metric) -
         total = METRICS[metric.of]
         assert total.rests_on == metric.rests_on, "a share of a number is no more valid than the number"
         assert total.per is None
+    assert (metric.energy is None) is (metric.delay is None)
+    if metric.energy is not None and metric.delay is not None:
+        assert (METRICS[metric.energy].unit, METRICS[metric.delay].unit, metric.unit) == ("J", "ms", "J s")
+        assert set(metric.validities) == {*METRICS[metric.energy].validities, *METRICS[metric.delay].validities}
 
 
 @BY_NAME
 def test_the_name_ends_in_the_unit(metric: Metric) -> None:
     words = {"1": "ratio", "%": "percent", "nat": "nats", "1/s": "per_s", "MB/s": "mb_per_s", "GB/s": "gb_per_s",
-             "J/GB": "per_gb_j", "1/J": "per_s_per_w"}  # fmt: skip
+             "J/GB": "per_gb_j", "J s": "js", "1/J": "per_s_per_w"}  # fmt: skip
     if metric.name in (
         "perplexity",
         "l1_error",

@@ -38,7 +38,7 @@ def test_every_metric_is_of_the_closed_list_and_names_a_window() -> None:
     windows = set(result.windows)
     assert windows == {"timing", "energy"}
     for metric in result.metrics.values():
-        assert metric.window in windows | {"timing+energy"}
+        assert metric.window in windows | {"timing+energy", "energy+timing"}
         assert metric.value is not None or metric.reasons
 
 
@@ -101,6 +101,33 @@ def test_a_measured_joule_gives_its_kin() -> None:
     verdict = judge_energy({"gpu_energy_j": wrong}, on_gpu=True)
     assert (verdict.value, codes_of(verdict.reasons)) == (False, ("channels_disagree",))
     assert judge_energy({"gpu_energy_j": quantity}, on_gpu=False).value is None
+
+
+def test_an_energy_delay_product_is_of_one_sample_and_one_iteration() -> None:
+    with Recorder(NOOP.with_factors(iterations=4), None) as recorder:
+        recorder.warm_up(lambda: rest(2))
+        recorder.time(lambda: rest(2))
+    cpu = Quantity(value=6.0, window="timing", u_standard=0.3, u_absolute=0.6, method="counter", valid=True)
+    recorder._energies["timing"]["cpu_energy_j"] = cpu
+    found = recorder.result(Amounts(samples=3)).metrics
+    latency_s = found["latency_mean_ms"].value * 1e-3
+    product = found["cpu_energy_delay_js"]
+    assert product.value == pytest.approx(6.0 / (4 * 3) * latency_s)
+    assert product.u_standard == pytest.approx(product.value * 0.05)
+    assert product.u_absolute == pytest.approx(product.value * 0.1)
+    assert "gpu_energy_delay_js" not in found
+
+
+def test_a_product_has_the_uncertainties_of_both_and_the_reasons_of_both() -> None:
+    energy = Quantity(value=4.0, window="energy", u_standard=0.12, u_absolute=0.2, valid=True)
+    latency = Quantity(value=10.0, window="timing", u_standard=0.4, samples=50)
+    product = energy.times(latency, 1e-3)
+    assert (product.value, product.window, product.samples) == (pytest.approx(0.04), "energy+timing", None)
+    assert product.u_standard == pytest.approx(0.04 * 0.05)  # 3 % and 4 %
+    assert product.u_absolute == pytest.approx(0.04 * np.hypot(0.05, 0.04))
+    reason = Reason(ReasonCode.CHANNELS_DISAGREE, "by much")
+    missing = replace(energy, value=None, u_standard=None, u_absolute=None, reasons=(reason,)).times(latency, 1e-3)
+    assert (missing.value, missing.u_standard, missing.reasons) == (None, None, (reason,))
 
 
 def test_iterations_that_the_clock_cannot_resolve_are_no_valid_timing() -> None:

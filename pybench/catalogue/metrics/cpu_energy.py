@@ -75,6 +75,17 @@ ROWS = (
         is_inverse=True,
     ),
     Metric(
+        name="cpu_energy_delay_js",
+        group="energy of the CPU",
+        unit="J s",
+        better="lower",
+        label="CPU energy-delay product",
+        meaning="energy of the CPU packages for one sample, times the mean latency of one iteration",
+        rests_on="energy",
+        energy="cpu_energy_per_sample_j",
+        delay="latency_mean_ms",
+    ),
+    Metric(
         name="cpu_energy_estimate_j",
         group="energy of the CPU",
         unit="J",

@@ -86,6 +86,17 @@ ROWS = (
         is_inverse=True,
     ),
     Metric(
+        name="gpu_energy_delay_js",
+        group=GPU,
+        unit="J s",
+        better="lower",
+        label="GPU energy-delay product",
+        meaning="energy of the GPU board for one sample, times the mean latency of one iteration",
+        rests_on="energy",
+        energy="gpu_energy_per_sample_j",
+        delay="latency_mean_ms",
+    ),
+    Metric(
         name="gpu_net_energy_j",
         group=GPU,
         unit="J",

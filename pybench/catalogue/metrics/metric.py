@@ -47,6 +47,8 @@ class Metric:
     of: the total that it is made of, `gpu_energy_j` for the energy of one sample; None: it is made of no other metric
     per: of what that total is told for one
     is_inverse: what the total is spent on, divided by the total, instead of the total divided by that
+    energy, delay: of an energy-delay product, the energy of one unit of work in J and the latency in ms; None: it is
+        no such product
     is_counted: counted, not sampled: values that are equal in all runs are exact
     needs_every_run: a run has no value where it ended too early, and would have a larger one: the mean of a case needs
         a value of each of its runs
@@ -77,6 +79,8 @@ class Metric:
     of: str | None = None
     per: Amount | None = None
     is_inverse: bool = False
+    energy: str | None = None
+    delay: str | None = None
     is_counted: bool = False
     needs_every_run: bool = False
     gated: bool = False
@@ -105,6 +109,12 @@ class Metric:
     def is_over_units(self) -> bool:
         """Whether the units of a data set are its unit, so that two cases are paired by them."""
         return self.hit_column is not None or self.score_column is not None
+
+    @property
+    def validities(self) -> tuple[ValidityKind, ...]:
+        """Those of a run without which the value does not count: a product rests on that of its latency, too."""
+        own: tuple[ValidityKind, ...] = () if self.rests_on is None else (self.rests_on,)
+        return own if self.delay is None else (*own, "timing")
 
     @property
     def mean(self) -> Literal["geometric", "arithmetic"]:

@@ -93,4 +93,15 @@ ROWS = (
         of="module_energy_j",
         per="output_token",
     ),
+    Metric(
+        name="module_energy_delay_js",
+        group="energy of the module",
+        unit="J s",
+        better="lower",
+        label="Module energy-delay product",
+        meaning="energy of the module for one sample, times the mean latency of one iteration",
+        rests_on="energy",
+        energy="module_energy_per_sample_j",
+        delay="latency_mean_ms",
+    ),
 )
