@@ -62,6 +62,7 @@ _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms
 _JOINED = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j", "system_energy_j", "cpu_energy_share_ratio")
 _IN_USE = ("cpu_utilisation_ratio", "gpu_utilisation_ratio", "module_energy_j")
 _PRODUCTS = ("gpu_energy_delay_js", "cpu_energy_delay_js", "module_energy_delay_js")
+_OF_NODE = ("node_energy_per_sample_j", "node_energy_delay_js")
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
 _ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
@@ -148,6 +149,16 @@ CHANGES: tuple[Change, ...] = (
     ),
     *(
         change
+        for workload in ("infer", "train", "h2d", "tokenize", "noop")
+        for change in _yields("the counter of a node", ("node_energy_j",), workload=workload)
+    ),
+    *(
+        change
+        for workload in ("infer", "train", "tokenize")
+        for change in _yields("the counter of a node", _OF_NODE, workload=workload)
+    ),
+    *(
+        change
         for workload in ("infer", "train", "tokenize")
         for change in _yields("energy times latency", _PRODUCTS, workload=workload)
     ),
@@ -158,7 +169,11 @@ CHANGES: tuple[Change, ...] = (
             {"workload": "tokenize"},
             *({"workload": "infer", "model": model} for model in ("tinylm-small", "tinylm-large", "distilbert")),
         )
-        for change in _yields("both sensors", ("system_energy_per_token_j", "module_energy_per_token_j"), **where)
+        for change in _yields(
+            "both sensors",
+            ("system_energy_per_token_j", "module_energy_per_token_j", "node_energy_per_token_j"),
+            **where,
+        )
     ),
     *(
         Change(

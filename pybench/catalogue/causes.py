@@ -267,6 +267,9 @@ class Cause(ReasonRow):
     NO_CPU_ENERGY = _unsupported(
         "no_cpu_energy", "the energy of the CPU cannot be measured", "read what `pybench doctor` says of RAPL"
     )
+    NO_NODE_ENERGY = _unsupported(
+        "no_node_energy", "the energy of the whole node cannot be measured", "read what `pybench doctor` says of it"
+    )
     GPU_BUSY = _unsupported(
         "gpu_busy", "another process uses the GPU whose sensor is to be measured", "end it, and measure again"
     )

@@ -65,6 +65,11 @@ class CautionCode(Enum):
         "another process used the same GPU during the window",
         "reserve the GPU and run again: these numbers include memory and energy of the other process",
     )
+    NODE_SHARED = (
+        "node_shared",
+        "other processes kept CPUs of the node busy during the window",
+        "reserve the whole node and run again: its energy includes that of the other processes",
+    )
     GPU_MEMORY_SHARED = (
         "gpu_memory_shared",
         "peak device memory includes memory of other processes",

@@ -27,8 +27,14 @@ class Plane:
 
 
 _LATENCY = ("latency_mean_ms",)
-# That of the whole module has those of its GPU and CPU inside. Bounds of an energy have no place in a plane.
-_ENERGIES = ("module_energy_per_sample_j", "gpu_energy_per_sample_j", "cpu_energy_per_sample_j")
+# That of the whole module has those of its GPU and CPU inside. A node has idle boards inside, too, so it comes last.
+# Bounds of an energy have no place in a plane.
+_ENERGIES = (
+    "module_energy_per_sample_j",
+    "gpu_energy_per_sample_j",
+    "cpu_energy_per_sample_j",
+    "node_energy_per_sample_j",
+)
 _ACCURACY = ()
 
 PLANES: Mapping[str, Plane] = Rows(

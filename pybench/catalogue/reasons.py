@@ -95,6 +95,12 @@ class ReasonCode(ReasonRow):
         "an energy counter rose by more than a CPU can draw",
         "run again; if it stays, do not use this machine for the CPU's energy",
     )
+    NODE_BELOW_PARTS = (
+        "node_below_parts",
+        "missing",
+        "the counter of the node told less energy than those of its GPU and CPU together",
+        "run again; if it stays, use the energies of GPU and CPU, and tell the operators of the machine",
+    )
     VIRTUALISED = (
         "virtualised",
         "invalid",

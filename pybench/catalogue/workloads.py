@@ -139,25 +139,28 @@ _TIMED = (
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
     *OF_SLOW,
     "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
-    "module_energy_j",
+    "module_energy_j", "node_energy_j",
 )  # fmt: skip
 _PER_SAMPLE = (
     "throughput_samples_per_s", "gpu_energy_per_sample_j", "gpu_net_energy_per_sample_j",
     "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j", "module_energy_per_sample_j",
     "gpu_energy_delay_js", "cpu_energy_delay_js", "module_energy_delay_js",
+    "node_energy_per_sample_j", "node_energy_delay_js",
 )  # fmt: skip
 _PER_TOKEN = (
     "throughput_tokens_per_s", "gpu_energy_per_token_j", "gpu_net_energy_per_token_j", "gpu_tokens_per_s_per_w",
     "cpu_energy_per_token_j", "cpu_tokens_per_s_per_w", "cpu_energy_per_token_estimate_j",
-    "system_energy_per_token_j", "module_energy_per_token_j",
+    "system_energy_per_token_j", "module_energy_per_token_j", "node_energy_per_token_j",
 )  # fmt: skip
 _PER_INPUT_TOKEN = (
     "gpu_energy_per_input_token_j", "gpu_net_energy_per_input_token_j",
     "cpu_energy_per_input_token_j", "cpu_energy_per_input_token_estimate_j", "module_energy_per_input_token_j",
+    "node_energy_per_input_token_j",
 )  # fmt: skip
 _PER_OUTPUT_TOKEN = (
     "gpu_energy_per_output_token_j", "gpu_net_energy_per_output_token_j",
     "cpu_energy_per_output_token_j", "cpu_energy_per_output_token_estimate_j", "module_energy_per_output_token_j",
+    "node_energy_per_output_token_j",
 )  # fmt: skip
 _PER_GB = ("bandwidth_gb_per_s", "gpu_energy_per_gb_j", "gpu_net_energy_per_gb_j")
 _WAITS = ("wait_share_ratio",)
@@ -222,7 +225,7 @@ _ROWS = (
             "wait_share_ratio", "cpu_cores_ratio",
             "gpu_energy_per_sample_j", "gpu_energy_delay_js", "cpu_energy_per_sample_j", "cpu_energy_delay_js",
             "cpu_energy_per_sample_estimate_j", "system_energy_per_token_j", "cpu_energy_share_ratio",
-            "module_energy_per_sample_j", "module_energy_delay_js",
+            "module_energy_per_sample_j", "module_energy_delay_js", "node_energy_per_sample_j",
             "cpu_utilisation_ratio", "gpu_utilisation_ratio", *_OF_HEADS,
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
@@ -255,6 +258,7 @@ _ROWS = (
             "cpu_energy_per_token_j", "cpu_energy_per_token_estimate_j",
             "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
+            "node_energy_per_sample_j",
             "cpu_utilisation_ratio", "gpu_utilisation_ratio",
             "peak_device_bytes", "peak_host_bytes", "loss_last_nats", "skipped_steps_count",
         ),
@@ -310,6 +314,7 @@ _ROWS = (
             "cpu_energy_per_input_token_j", "cpu_energy_per_output_token_j",
             "cpu_energy_per_input_token_estimate_j", "cpu_energy_per_output_token_estimate_j",
             "module_energy_per_input_token_j", "module_energy_per_output_token_j",
+            "node_energy_per_input_token_j", "node_energy_per_output_token_j",
             "kv_cache_bytes", "peak_device_bytes", "peak_host_bytes", "fp32_token_agreement_ratio",
         ),
     ),

@@ -55,6 +55,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         *_boards(facts),
         _cpu_energy(facts),
         _module_energy(facts),
+        _node_energy(facts),
     ]
 
 
@@ -223,3 +224,11 @@ def _module_energy(facts: Facts) -> Finding:
     further = {"inside them, never added": fact["inside"], "not of the module, not added": fact["other"]}
     notes = "".join(f"; {what}: {', '.join(labels)}" for what, labels in further.items() if labels)
     return Finding("module energy", "yes", f"{fact['device']}: rails {' + '.join(fact['total'])}{notes}")
+
+
+def _node_energy(facts: Facts) -> Finding:
+    fact = facts["node_energy"]
+    if not fact["available"]:
+        return Finding("node energy", "no", str(fact["why"]), fact.get("hint"))
+    inside = f"; inside it, never added: {', '.join(fact['parts'])}" if fact["parts"] else ""
+    return Finding("node energy", "yes", f"{fact['source']}{inside}")

@@ -30,7 +30,7 @@ Each name says the rest in its own docstring. What holds for all of them:
 
     session   windows, energies, memory and channels of one process
     timing    calls and CUDA graphs repeated at a pace, latencies, and what is doubtful about them
-    energy    the integration of power and counters, of GPU, CPU and module
+    energy    the integration of power and counters, of GPU, CPU, module and node
     sensor    the delay and response of a power sensor, and the load that shows it
     board     what boards can be set to, and setting it
     quantity  a number with where it comes from
@@ -48,6 +48,7 @@ from pybench.measure.build import NATIVE_BUILD_ID
 from pybench.measure.energy.cpu import cpu_energy_source
 from pybench.measure.energy.gpu_sampler import gpus
 from pybench.measure.energy.integration import integrate
+from pybench.measure.energy.node import node_energy_source
 from pybench.measure.energy.profile import ASSUMED, SensorProfile, profile_from_json
 from pybench.measure.energy.rails import module_energy_source
 from pybench.measure.energy.trace import Trace, read_trace
@@ -105,6 +106,7 @@ __all__ = [
     "may_set",
     "module_energy_source",
     "monotonic_ns",
+    "node_energy_source",
     "poisson",
     "profile_from_json",
     "read_trace",

@@ -25,6 +25,8 @@ from pybench.measure.energy.difference import energies_less
 from pybench.measure.energy.gpu import METRIC, BoardEnergy
 from pybench.measure.energy.gpu_sampler import Columns, GpuSampler, Unavailable, open_gpu
 from pybench.measure.energy.integration import SCOPE
+from pybench.measure.energy.node import METRIC as NODE_METRIC
+from pybench.measure.energy.node import OTHERS_CPUS, NodeEnergy, NodeReading, others_cpus
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
 from pybench.measure.energy.rails import METRIC as MODULE_METRIC
 from pybench.measure.energy.rails import PowerRails
@@ -32,6 +34,7 @@ from pybench.measure.energy.slow_iterations import PERCENTILES, metric_of, slow_
 from pybench.measure.energy.system import system_energies
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, ClockAnchor, anchor_clock, monotonic_ns, sleep_until_ns
+from pybench.measure.timing.cpu_time import own_cpu_s
 from pybench.measure.timing.memory import read_peak_host_bytes, reset_peak_host
 from pybench.measure.timing.replay import Times
 from pybench.measure.timing.windows import OpenWindow, Window
@@ -44,10 +47,12 @@ SETTLE_S = 0.15  # s: until the driver's samples reach over the last window's en
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """What is read just outside an edge of a window."""
+    """What is read just outside an edge of a window. `own_s`: CPU time of this process, where the node is measured."""
 
     cpu: CpuReading
     busy: BusyTime | None
+    node: NodeReading | None
+    own_s: float
 
 
 class MeasuringSession:
@@ -73,6 +78,7 @@ class MeasuringSession:
             self._gpu = open_gpu(device_uuid, power_interval_s, nvml_library)
         self._cpu = CpuEnergy(root)
         self._rails = PowerRails(root)
+        self._node = NodeEnergy(root)
         self._anchor: ClockAnchor = anchor_clock()
         self._peak_was_reset: bool | None = None
         self._peak_host_bytes = 0
@@ -137,8 +143,8 @@ class MeasuringSession:
             sleep_until_ns(monotonic_ns() + round(seconds * NANOSECONDS_PER_SECOND))
 
     def energy(self, name: str) -> dict[str, Quantity]:
-        """Energies of the window `name`: GPU (where asked for), CPU, both, an estimate where the CPU's is no use, and
-        the whole module's on an edge module.
+        """Energies of the window `name`: GPU (where asked for), CPU, both, and an estimate where the CPU's is no use.
+        Also the whole module's on an edge module, and the whole node's where it has a counter.
 
         Known once the session has ended: a GPU's last samples come after its window.
         """
@@ -151,6 +157,9 @@ class MeasuringSession:
             quantities |= system_energies(quantities[METRIC], cpu)
         if (module := self._rails.energy(window)) is not None:
             quantities[MODULE_METRIC] = module
+        parts = [quantities[name] for name in (METRIC, CPU_METRIC) if name in quantities]
+        if (node := self._node.difference(window, before.node, after.node, parts)) is not None:
+            quantities[NODE_METRIC] = node
         if cpu.value is None or not cpu.valid:
             quantities[CPU_ESTIMATE] = estimate_interval(window, before.busy, after.busy)
         return quantities
@@ -206,9 +215,10 @@ class MeasuringSession:
     def cautions(self, name: str) -> list[Caution]:
         """Doubts about the window `name` that the samplers saw."""
         window = self._closed(name)
+        cautions = self._node_cautions(window)
         if self._gpu is None or isinstance(self._gpu, Unavailable):
-            return []
-        cautions = self._gpu.cautions(window.begin_ns, window.end_ns, self._profile)
+            return cautions
+        cautions += self._gpu.cautions(window.begin_ns, window.end_ns, self._profile)
         seen = self._gpu.states().seen(np.array([window.begin_ns]), np.array([window.end_ns]))
         if seen.throttling[0]:
             cautions.append(Caution(CautionCode.THROTTLED, ", ".join(seen.throttle_words(0))))
@@ -238,6 +248,7 @@ class MeasuringSession:
             "cpu_energy_domains": [domain.name for domain in self._cpu.domains],
             "cpu_energy_reasons": [str(reason) for reason in self._cpu.reasons],
             "power_rails": self._rails.facts() if self._rails.rails else None,
+            "node_energy": self._node.facts(),
             "virtual_machine": self._cpu.virtualised,
             "container": self._cpu.container,
             "peak_host_was_reset": self._peak_was_reset,
@@ -251,6 +262,15 @@ class MeasuringSession:
         for name, columns in channels.items():
             if len(next(iter(columns.values()))):
                 write(name, columns)
+
+    def _node_cautions(self, window: Window) -> list[Caution]:
+        if not self._node.is_there:
+            return []
+        before, after = self._edges[window.name]
+        others = others_cpus(window, before.busy, after.busy, after.own_s - before.own_s)
+        if others <= OTHERS_CPUS:
+            return []
+        return [Caution(CautionCode.NODE_SHARED, f"they kept {others:.1f} CPUs busy", NODE_METRIC)]
 
     def _closed(self, name: str) -> Window:
         if name not in self._windows:
@@ -275,7 +295,8 @@ class MeasuringSession:
     def _read_edge(self) -> _Edge:
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             self._gpu.read_counter()
-        return _Edge(self._cpu.read(), read_busy_time(self._root))
+        own_s = own_cpu_s() if self._node.is_there else 0.0
+        return _Edge(self._cpu.read(), read_busy_time(self._root), self._node.read(), own_s)
 
 
 def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:

@@ -208,10 +208,11 @@ def judge_timing(iteration_s: float) -> Validity:
 
 def judge_energy(quantities: Mapping[str, Quantity], on_gpu: bool) -> Validity:
     """The verdict of the energy that the case is about: the GPU's where it ran on one, else the CPU's; the whole
-    module's where that is not measured."""
+    module's or node's where that is not measured."""
     quantity = quantities.get("gpu_energy_j" if on_gpu else "cpu_energy_j")
-    if quantity is not None and quantity.value is None:
-        quantity = quantities.get("module_energy_j", quantity)
+    for whole in ("module_energy_j", "node_energy_j"):
+        if quantity is not None and quantity.value is None:
+            quantity = quantities.get(whole, quantity)
     if quantity is None:
         return Validity(None, (Reason(Cause.NOT_ASKED),))
     return Validity(quantity.valid, quantity.reasons)

@@ -195,6 +195,12 @@ def _power_rails() -> dict[str, Any]:
     return measure.module_energy_source()
 
 
+def _node_energy() -> dict[str, Any]:
+    from pybench import measure
+
+    return measure.node_energy_source()
+
+
 _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "machine": _machine,
     "cuda": _cuda,
@@ -212,4 +218,5 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     "gpu": _gpu,
     "cpu_energy": _cpu_energy,
     "power_rails": _power_rails,
+    "node_energy": _node_energy,
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from pybench.errors import UnsupportedError
 from pybench.machine import EVERYTHING, ask, diagnose
 from pybench.machine.diagnosis import Finding
-from pybench.measure import module_energy_source
+from pybench.measure import module_energy_source, node_energy_source
 from tests.measure.fake_hwmon import Module
+from tests.measure.fake_node import CrayNode
 
 _ABOUT = {"cpu": "a CPU", "cpus": "0-7", "memory_bytes": 2**34, "python": "3.11.2"}
 
@@ -25,7 +27,11 @@ def findings_of(**facts: Any) -> dict[str, Finding]:
 
 
 def test_each_capability_that_is_missing_has_a_hint() -> None:
-    missing = [one for one in findings_of(power_rails=_no_rails(Path("/nowhere"))).values() if one.status == "no"]
+    nowhere = {
+        "power_rails": _refused(module_energy_source, Path("/nowhere")),
+        "node_energy": _refused(node_energy_source, Path("/nowhere")),
+    }
+    missing = [one for one in findings_of(**nowhere).values() if one.status == "no"]
     assert len(missing) > 10
     assert [one.what for one in missing if not one.hint] == []
 
@@ -57,9 +63,18 @@ def test_rails_of_no_module_are_told_apart_from_those_inside_the_sum(tmp_path: P
 
 
 def test_a_machine_without_rails_is_told_where_there_are_some(tmp_path: Path) -> None:
-    finding = findings_of(power_rails=_no_rails(tmp_path))["module energy"]
+    finding = findings_of(power_rails=_refused(module_energy_source, tmp_path))["module energy"]
     assert (finding.status, finding.detail) == ("no", "hwmon shows no power rail here")
     assert "Jetson" in str(finding.hint)
+
+
+def test_the_counters_of_a_node_are_said_with_those_inside(tmp_path: Path) -> None:
+    node = CrayNode(tmp_path)
+    finding = findings_of(node_energy={"available": True, **node_energy_source(node.root)})["node energy"]
+    assert (finding.status, finding.detail) == (
+        "yes",
+        "Cray pm_counters, every 0.1 s; inside it, never added: accel0_energy, cpu_energy",
+    )
 
 
 def test_a_board_that_takes_no_setting_has_a_hint() -> None:
@@ -70,7 +85,7 @@ def test_a_board_that_takes_no_setting_has_a_hint() -> None:
     assert "`power_limit_w`" in str(finding.hint)
 
 
-def _no_rails(root: Path) -> dict[str, Any]:
+def _refused(source: Callable[[Path], Any], root: Path) -> dict[str, Any]:
     with pytest.raises(UnsupportedError) as caught:
-        module_energy_source(root)
+        source(root)
     return {"available": False, "why": caught.value.message, "hint": caught.value.hint}

@@ -54,6 +54,7 @@ _NONE_OF_NVIDIA = {
     "gpu": {"available": False, "why": "no driver", "may_set": False, "devices": []},
     "cpu_energy": {"available": False, "why": "no RAPL"},
     "power_rails": {"available": False, "why": "no rails"},
+    "node_energy": {"available": False, "why": "no counter"},
 }
 _ON_CPU = {"available": True, "providers": ["CPUExecutionProvider"]}
 _EVERY_PROVIDER = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
@@ -73,6 +74,7 @@ MACHINES: dict[str, dict[str, dict[str, Any]]] = {
         "machine": {"available": True, "cpu_count": 64},
         "cpu_energy": _THERE,
         "power_rails": _THERE,
+        "node_energy": _THERE,
         **dict.fromkeys(_PACKAGES, _THERE),
         "cuda": {"available": True, "devices": [_GPU]},
         "torch": {"available": True, "cuda_devices": [_GPU]},

@@ -46,8 +46,9 @@ def stored_of(result: Result, case: Case) -> set[str]:
             name for name, row in METRICS.items() if row.group in (GPU, "energy of both")
         }
         names |= needs_gpu & metrics_of(case)
-    if "module_energy_j" not in names:
-        names |= {name for name in metrics_of(case) if METRICS[name].group == "energy of the module"}
+    for total, group in (("module_energy_j", "energy of the module"), ("node_energy_j", "energy of the node")):
+        if total not in names:
+            names |= {name for name in metrics_of(case) if METRICS[name].group == group}
     if "cpu_energy_estimate_j" not in names:  # it stands in for a counter that is not there
         names |= {name for name in metrics_of(case) if name.endswith("_estimate_j")}
     return names

@@ -22,6 +22,7 @@ Group = Literal[
     "energy of the CPU",
     "energy of both",
     "energy of the module",
+    "energy of the node",
     "accuracy",
     "training",
 ]

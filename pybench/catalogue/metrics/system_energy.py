@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of energy of GPU and CPU together, and of a whole edge module."""
+"""Metrics of energy of GPU and CPU together, of a whole edge module, and of a whole node."""
 
 from __future__ import annotations
 
@@ -102,6 +102,71 @@ ROWS = (
         meaning="energy of the module for one sample, times the mean latency of one iteration",
         rests_on="energy",
         energy="module_energy_per_sample_j",
+        delay="latency_mean_ms",
+    ),
+    # --- the node ---
+    Metric(
+        name="node_energy_j",
+        group="energy of the node",
+        unit="J",
+        better="none",
+        label="Node energy",
+        meaning="energy of the whole node in the energy window, from the counter of its blade controller",
+        rests_on="energy",
+    ),
+    Metric(
+        name="node_energy_per_sample_j",
+        group="energy of the node",
+        unit="J",
+        better="lower",
+        label="Node energy/sample",
+        meaning="energy of the whole node, divided by the samples of the energy window",
+        rests_on="energy",
+        of="node_energy_j",
+        per="sample",
+    ),
+    Metric(
+        name="node_energy_per_token_j",
+        group="energy of the node",
+        unit="J",
+        better="lower",
+        label="Node energy/token",
+        meaning="energy of the whole node, divided by the tokens of the energy window",
+        rests_on="energy",
+        of="node_energy_j",
+        per="token",
+    ),
+    Metric(
+        name="node_energy_per_input_token_j",
+        group="energy of the node",
+        unit="J",
+        better="lower",
+        label="Node energy/input token",
+        meaning="energy of the whole node in the prefill window, divided by the tokens of the prompts",
+        rests_on="energy",
+        of="node_energy_j",
+        per="input_token",
+    ),
+    Metric(
+        name="node_energy_per_output_token_j",
+        group="energy of the node",
+        unit="J",
+        better="lower",
+        label="Node energy/output token",
+        meaning="energy of the whole node in the decode window, divided by the tokens that the window produced",
+        rests_on="energy",
+        of="node_energy_j",
+        per="output_token",
+    ),
+    Metric(
+        name="node_energy_delay_js",
+        group="energy of the node",
+        unit="J s",
+        better="lower",
+        label="Node energy-delay product",
+        meaning="energy of the whole node for one sample, times the mean latency of one iteration",
+        rests_on="energy",
+        energy="node_energy_per_sample_j",
         delay="latency_mean_ms",
     ),
 )

@@ -9,6 +9,7 @@ from pybench.measure.energy.cpu import METRIC as CPU
 from pybench.measure.energy.cpu_estimate import METRIC as CPU_ESTIMATE
 from pybench.measure.energy.gpu import METRIC as GPU
 from pybench.measure.energy.gpu import NET
+from pybench.measure.energy.node import METRIC as NODE
 from pybench.measure.energy.rails import METRIC as MODULE
 from pybench.measure.energy.system import system_energies
 from pybench.measure.quantity import Quantity
@@ -20,7 +21,7 @@ def energies_less(whole: dict[str, Quantity], part: dict[str, Quantity], times: 
     Both are by metric, as `MeasuringSession.energy` gives them.
     """
     found = dict(whole)
-    for metric in (GPU, NET, CPU, CPU_ESTIMATE, MODULE):
+    for metric in (GPU, NET, CPU, CPU_ESTIMATE, MODULE, NODE):
         if metric in whole and metric in part:
             found[metric] = _less(whole[metric], part[metric].scaled(times))
     if GPU in found and CPU in found:

@@ -222,7 +222,7 @@ def test_every_energy_names_the_parts_that_it_counts__zeus_total_energy() -> Non
     # Zeus's total_energy is that of the GPUs alone. Here a name begins with the part; the sum says what it is a sum of.
     energies = [row for name, row in METRICS.items() if "energy" in name]
     assert energies
-    assert all(row.name.startswith(("gpu_", "cpu_", "build_", "system_", "module_")) for row in energies)
+    assert all(row.name.startswith(("gpu_", "cpu_", "build_", "system_", "module_", "node_")) for row in energies)
     for row in energies:
         assert not row.name.startswith("system_") or {"GPU", "CPU"} <= set(re.findall(r"[A-Z]{3}", row.meaning))
 
