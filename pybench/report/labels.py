@@ -120,9 +120,9 @@ def value_text(value: object) -> str:
 
 
 def factor_text(name: str, value: object) -> str:
-    """`fp32`, `batch 8`: values of closed lists and models speak for themselves."""
+    """`fp32`, `batch 8`, `task default`: values of closed lists and models speak for themselves, a default does not."""
     shown = value_text(value)
-    speaks = name == "model" or (name in FACTORS and FACTORS[name].kind == "choice")
+    speaks = value is not None and (name == "model" or (name in FACTORS and FACTORS[name].kind == "choice"))
     return shown if speaks else f"{name.replace('_', ' ')} {shown}"
 
 
