@@ -22,12 +22,17 @@ from pybench.projection.scenario import FleetScenario, Measured
 if TYPE_CHECKING:
     from pybench.analysis.findings.cases import CaseFinding
 
+WHOLE_NODE = "the whole node"
 PARTS: Mapping[str, str] = {
     "gpu_energy_j": "the GPUs",
     "cpu_energy_j": "the CPU",
     "module_energy_j": "the module",
+    "node_energy_j": WHOLE_NODE,
 }
 """Total -> the part of a node that it is of. Idle power is in each of them."""
+
+
+_REST = "node.other_power_ratio"
 
 
 def part_of(metric: Metric) -> str | None:
@@ -39,14 +44,17 @@ def part_of(metric: Metric) -> str | None:
 def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distribution]:
     """Each input's distribution, by the names of `INPUTS`.
 
-    Raises ScenarioError for everything that the campaign does not tell, each with its place, and for joules of two
-    parts; UsageError where inputs are measured and there is no campaign.
+    Raises ScenarioError for everything that the campaign does not tell, each with its place. It also is raised for
+    joules of two parts, and for those of a whole node to which the rest of the node would be added.
+    Raises UsageError where inputs are measured and there is no campaign.
     """
     assumed = scenario.inputs
     asked = {name: each.measured for name, each in assumed.items() if each.measured is not None}
     known = BUILT_IN if dataset is None else catalogue_of(dataset.cases.values())
     _refuse_two_parts(asked, scenario.file, known)
     given = {name: each.distribution for name, each in assumed.items() if each.distribution is not None}
+    if given.get(_REST) != Distribution("value", (0.0,)):
+        _refuse_whole_nodes(asked, scenario.file, known)
     return given | (_measured(asked, dataset, scenario.file) if asked else {})
 
 
@@ -112,6 +120,8 @@ def _why_none(finding: CaseFinding, metric: Metric) -> str:
         return "its runs used the CPU and no GPU"
     if metric.of == "module_energy_j":
         return "its machine has no power rails that make up a module"
+    if metric.of == "node_energy_j":
+        return "its machine has no counter of the node"
     return "not measured"
 
 
@@ -123,6 +133,13 @@ def _refuse_two_parts(asked: Mapping[str, Measured], file: str, known: Catalogue
         place = asked[list(parts)[-1]].place
         hint = "measure both on one part of the node, or write the numbers"
         raise ScenarioError(file, [place.problem(", and ".join(told), hint)])
+
+
+def _refuse_whole_nodes(asked: Mapping[str, Measured], file: str, known: Catalogue) -> None:
+    for name, one in asked.items():
+        if one.metric in known.metrics and part_of(known.metrics[one.metric]) == WHOLE_NODE:
+            what = f"`{name}` is of {WHOLE_NODE}, and `{_REST}` would add the rest of it again"
+            raise ScenarioError(file, [one.place.problem(what, "write `other_power_ratio: 0`")])
 
 
 def _distribution(estimate: Estimate, absolute_95: float | None) -> Distribution:

@@ -74,6 +74,7 @@ def test_one_run_is_a_number(tmp_path: Path) -> None:
             "gpu_energy_per_output_token_j: workload infer measures gpu_energy_per_token_j",
         ),
         (decoder().id, "module_energy_per_token_j", "its machine has no power rails that make up a module"),
+        (decoder().id, "node_energy_per_token_j", "is of the whole node, and `node.other_power"),
         (decoder().title()[:-1], METRIC, f"did you mean `{decoder().title()}`"),
         ("generate tinylm-small torch batch=8", METRIC, "lists cases with their ids"),
     ],
@@ -133,6 +134,18 @@ def test_joules_of_a_cpu_or_module_are_taken_where_these_serve(part: str, tmp_pa
     builder = CampaignBuilder(tmp_path / "campaign", [decoder()], repetitions=1)
     builder.run(decoder(), 1, {metric: 3.0})
     assert resolved(tmp_path, load(builder.path), decoder().id, metric) == Distribution("value", (3.0,))
+
+
+def test_joules_of_a_whole_node_have_the_rest_inside(tmp_path: Path) -> None:
+    metric = "node_energy_per_token_j"
+    measured = f"{{measured: {{case: {decoder().id}, metric: {metric}}}}}"
+    text = SCENARIO.replace('{uniform: [1, 3], source: "a paper, table 2"}', measured)
+    scenario = read_scenario(written(tmp_path, text.replace("other_power_ratio: 0.4", "other_power_ratio: 0")))
+    with pytest.raises(UsageError, match="its machine has no counter of the node"):
+        resolve(scenario, campaign(tmp_path / "without"))
+    builder = CampaignBuilder(tmp_path / "campaign", [decoder()], repetitions=1)
+    builder.run(decoder(), 1, {metric: 5.0})
+    assert resolve(scenario, load(builder.path))["energy.output_token_j"] == Distribution("value", (5.0,))
 
 
 def test_joules_of_two_parts_of_a_node_are_one_error(tmp_path: Path) -> None:
