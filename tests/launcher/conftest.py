@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -19,7 +20,7 @@ EMPTY_TAR = bytes(10240)  # the layer of an image that holds nothing
 STORAGE = """[storage]
 driver = "{driver}"
 graphroot = "{folder}/root"
-runroot = "{folder}/run"
+runroot = "{run}"
 """
 
 
@@ -38,10 +39,11 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if shutil.which("podman") is None:
         pytest.skip("SKIPPED: podman is not installed")
     folder = tmp_path_factory.mktemp("podman")
-    with pytest.MonkeyPatch.context() as patch:  # tests of another folder have their own
-        patch.setenv(VARIABLE, str(folder / "storage.conf"))
+    # podman's clean-up after a container refuses a runroot of more than 50 characters, and then podman waits for 20 s.
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="podman-", ignore_cleanup_errors=True) as run:
+        patch.setenv(VARIABLE, str(folder / "storage.conf"))  # tests of another folder have their own
         try:
-            choose_driver(folder)
+            choose_driver(folder, Path(run))
             yield folder
         finally:
             subprocess.run(["podman", "rmi", "--all", "--force"], capture_output=True)
@@ -51,8 +53,8 @@ def podman_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 subprocess.run(["umount", "--lazy", str(mounted)], capture_output=True)  # podman mounts the first two
 
 
-def choose_driver(folder: Path) -> None:
-    """Writes a configuration with which podman works below `folder`; skips where there is none.
+def choose_driver(folder: Path, run: Path) -> None:
+    """Writes a configuration with which podman works below both folders; skips where there is none.
 
     overlay where it can be: vfs copies the whole image for every container, 167 MB. overlay cannot be on another
     overlay, as a container's own root is, but on a file system in memory. Each try has a folder: podman remembers the
@@ -65,7 +67,7 @@ def choose_driver(folder: Path) -> None:
             mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", str(place)]
             if subprocess.run(mount, capture_output=True).returncode != 0:
                 continue
-        (folder / "storage.conf").write_text(STORAGE.format(driver=driver, folder=place))
+        (folder / "storage.conf").write_text(STORAGE.format(driver=driver, folder=place, run=run / name))
         tried = subprocess.run(["podman", "import", "--quiet", "-"], input=EMPTY_TAR, capture_output=True)
         if tried.returncode == 0:
             subprocess.run(["podman", "rmi", tried.stdout.decode().strip()], capture_output=True, check=True)
