@@ -128,7 +128,7 @@ def outputs_of(
     place = 0 if output is None else model.place(output)
     found = [np.atleast_1d(model.run(feed)[place]) for feed in feeds]
     if len({array.shape[1:] for array in found}) > 1:
-        shapes = ", ".join(str(list(shape)) for shape in dict.fromkeys(array.shape for array in found[:3]))
+        shapes = ", ".join(str(list(shape)) for shape in [*dict.fromkeys(array.shape for array in found)][:3])
         raise InputError(f"an output has another shape for each input, such as {shapes}", hint=_FIXED_SHAPES)
     return np.concatenate(found), method
 

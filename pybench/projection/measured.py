@@ -33,6 +33,10 @@ PARTS: Mapping[str, str] = {
 
 
 _REST = "node.other_power_ratio"
+_NO_SENSOR: Mapping[str, str] = {
+    "module_energy_j": "its machine has no power rails that make up a module",
+    "node_energy_j": "its machine has no counter of the node",
+}
 
 
 def part_of(metric: Metric) -> str | None:
@@ -118,11 +122,7 @@ def _why_none(finding: CaseFinding, metric: Metric) -> str:
         return f"workload {finding.case.workload} measures {others or 'no energy of a token'}"
     if finding.devices == {"cpu"} and metric.of == "gpu_energy_j":
         return "its runs used the CPU and no GPU"
-    if metric.of == "module_energy_j":
-        return "its machine has no power rails that make up a module"
-    if metric.of == "node_energy_j":
-        return "its machine has no counter of the node"
-    return "not measured"
+    return _NO_SENSOR.get(metric.of or "", "not measured")
 
 
 def _refuse_two_parts(asked: Mapping[str, Measured], file: str, known: Catalogue) -> None:

@@ -115,11 +115,8 @@ class NodeEnergy:
 def below_parts(node: Quantity, parts: Iterable[Quantity]) -> Reason | None:
     """The reason of a node that used less than some of its parts, beyond three standard uncertainties of both."""
     known = [part for part in parts if part.value is not None and part.valid]
-    parts_j = sum(part.value or 0.0 for part in known)
-    node_j, u_j = (
-        node.value or 0.0,
-        hypot(node.u_standard or 0.0, *(part.u_absolute or part.u_standard or 0.0 for part in known)),
-    )
+    node_j, parts_j = node.value or 0.0, sum(part.value or 0.0 for part in known)
+    u_j = hypot(node.u_standard or 0.0, *(part.u_absolute or part.u_standard or 0.0 for part in known))
     if parts_j - node_j <= DISAGREEING_SIGMAS * u_j:
         return None
     scopes = " and ".join(part.scope or "part" for part in known)
