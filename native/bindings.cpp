@@ -23,12 +23,13 @@ namespace {
 
 using WithoutGil = py::call_guard<py::gil_scoped_release>;
 
-// int64 [n, 3]: due, begin and end of each call.
-py::array_t<std::int64_t> timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns,
-                                      const py::array_t<std::int64_t, py::array::c_style>& due_ns) {
+// int64 [n, 3]: due, begin and end of each call; int64 [m, 2]: begin and end of each probe of the core.
+py::tuple timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns,
+                      const py::array_t<std::int64_t, py::array::c_style>& due_ns) {
   bool failed = false;
   const Pace pace{iterations, minimum_ns, {due_ns.data(), due_ns.data() + due_ns.size()}};
-  const auto times = time_calls(work.ptr(), pace, failed);
+  CoreProbes probes;
+  const auto times = time_calls(work.ptr(), pace, probes, failed);
   if (failed) throw py::error_already_set();
   py::array_t<std::int64_t> array({static_cast<py::ssize_t>(times.size()), py::ssize_t{3}});
   std::int64_t* out = array.mutable_data();
@@ -37,7 +38,13 @@ py::array_t<std::int64_t> timed_calls(const py::object& work, std::int64_t itera
     *out++ = time.begin_ns;
     *out++ = time.end_ns;
   }
-  return array;
+  py::array_t<std::int64_t> probed({static_cast<py::ssize_t>(probes.times().size()), py::ssize_t{2}});
+  std::int64_t* probe_out = probed.mutable_data();
+  for (const ProbeTime& probe : probes.times()) {
+    *probe_out++ = probe.begin_ns;
+    *probe_out++ = probe.end_ns;
+  }
+  return py::make_tuple(array, probed);
 }
 
 void sleep_until(std::int64_t deadline_ns) {

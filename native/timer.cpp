@@ -26,7 +26,7 @@ bool await_arrival(std::int64_t due_ns) {
 
 }  // namespace
 
-std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, bool& failed) {
+std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, CoreProbes& probes, bool& failed) {
   std::vector<CallTime> times;
   times.reserve(pace.expected());
   failed = false;
@@ -34,6 +34,7 @@ std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, bool& failed)
   std::int64_t now_ns = start_ns;
   while (pace.wants_more(times.size(), now_ns - start_ns)) {
     const std::int64_t due_ns = start_ns + pace.due(times.size());
+    probes.take_turn(now_ns, pace.open_loop() ? due_ns - now_ns : CoreProbes::kEnough_ns);
     failed = pace.open_loop() && !await_arrival(due_ns);
     if (failed) break;
     const std::int64_t begin_ns = monotonic_raw_ns();

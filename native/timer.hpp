@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core_probe.hpp"
 #include "pace.hpp"
 
 typedef struct _object PyObject;
@@ -20,8 +21,9 @@ struct CallTime {
   std::int64_t end_ns;
 };
 
-// Calls `work()` at the given pace and times each call. Needs the GIL. `failed` is set, with Python's error indicator,
-// when `work` raised or a signal handler did; the times so far are returned all the same.
-std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, bool& failed);
+// Calls `work()` at the given pace and times each call; between calls it probes the core. Needs the GIL. `failed` is
+// set, with Python's error indicator, when `work` raised or a signal handler did; the times so far are returned all the
+// same.
+std::vector<CallTime> time_calls(PyObject* work, const Pace& pace, CoreProbes& probes, bool& failed);
 
 }  // namespace pybench

@@ -63,6 +63,14 @@ _JOINED = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j", "system_energy_j", 
 _IN_USE = ("cpu_utilisation_ratio", "gpu_utilisation_ratio", "module_energy_j")
 _PRODUCTS = ("gpu_energy_delay_js", "cpu_energy_delay_js", "module_energy_delay_js")
 _OF_NODE = ("node_energy_per_sample_j", "node_energy_delay_js")
+_REPLAYED = ("tensorrt", "torch-graph")
+# Where iterations of these are no replays, but calls.
+_CALLS_OF_REPLAYED: tuple[Mapping[str, Any], ...] = (
+    {"transfers": True},
+    {"fed": True},
+    *({"path": path} for path in ("python", "hf", "rust", "go_rust")),
+)
+_CALLED = sorted(set(_NOT_REPLAYED) - {"native"})
 _GRAPH = ("enqueue_p50_ms", "latency_depth1_p50_ms", "latency_depth1_p99_ms")
 
 _ON_NEITHER = ("fp8", "int8+fp16", "int8+bf16", "fp8+fp16", "fp8+bf16", "amp-fp16", "amp-bf16")
@@ -151,6 +159,20 @@ CHANGES: tuple[Change, ...] = (
         change
         for workload in ("infer", "train", "h2d", "tokenize", "noop")
         for change in _yields("the counter of a node", ("node_energy_j",), workload=workload)
+    ),
+    *(
+        change
+        for where in (
+            *({"workload": "infer", "runtime": runtime} for runtime in _CALLED),
+            *(
+                {"workload": "infer", "runtime": runtime, **calls}
+                for runtime in _REPLAYED
+                for calls in _CALLS_OF_REPLAYED
+            ),
+            {"workload": "infer", "runtime": "tensorrt", "launch": "enqueue", "transfers": None},
+            *({"workload": workload} for workload in ("train", "h2d", "tokenize", "noop")),
+        )
+        for change in _yields("the speed of the core that calls", ("core_probe_p50_ms",), **where)
     ),
     *(
         change

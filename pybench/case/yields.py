@@ -10,7 +10,7 @@ from pybench.case.idle import is_fed, is_replayed
 from pybench.case.service_levels import GROUP, rows_of
 from pybench.catalogue.heads import head_metrics
 from pybench.catalogue.precisions import PRECISIONS
-from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, ENQUEUE, KERNELS, OF_SLOW
+from pybench.catalogue.workloads import ABOVE_IDLE, ALONE, COMPILE, CORE, ENQUEUE, KERNELS, OF_SLOW
 
 TOKENS_OF = {"runtime": "torch", "precision": "fp32"}  # what tokens are compared with
 
@@ -55,9 +55,17 @@ def metrics_of(case: Case) -> frozenset[str]:
         found |= {level.name for level in rows_of(case) if level.share_of is None or level.share_of in found}
     if case.idle_window_s == 0:
         found -= set(ABOVE_IDLE)
+    if not _is_called(case):
+        found -= set(CORE)
     if case.cache == COLD:
         found -= set(OF_SLOW)
     return frozenset(found)
+
+
+def _is_called(case: Case) -> bool:
+    """Whether Python calls each iteration, rather than that a graph is replayed or another process runs them."""
+    runtime = case.runtime_row
+    return not is_replayed(case) and (runtime is None or runtime.own_path is None)
 
 
 def is_scaled(case: Case) -> bool:

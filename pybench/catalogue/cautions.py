@@ -50,6 +50,11 @@ class CautionCode(Enum):
         "other processes used the CPUs while this run was measured",
         "run on an idle machine, or reserve the node",
     )
+    CORE_SPEED_VARIES = (
+        "core_speed_varies",
+        "the CPU core that ran the iterations was slower for a part of the window",
+        "reserve whole cores with their sibling threads, and fix the CPU's clock; else judge by many blocks",
+    )
     THREADS_EXCEED_CPUS = (
         "threads_exceed_cpus",
         "the case uses more threads than this process may use CPUs",

@@ -133,9 +133,12 @@ class Workload:
 
 # The energy of slow iterations, where nothing else stands between them.
 OF_SLOW = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j")
+# The speed of the core that calls the iterations, where Python calls each of them.
+CORE = ("core_probe_p50_ms",)
 _TIMED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
     "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",
+    *CORE,
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
     *OF_SLOW,
     "cpu_energy_j", "cpu_energy_estimate_j", "system_energy_j", "cpu_energy_share_ratio",
@@ -226,7 +229,7 @@ _ROWS = (
             "gpu_energy_per_sample_j", "gpu_energy_delay_js", "cpu_energy_per_sample_j", "cpu_energy_delay_js",
             "cpu_energy_per_sample_estimate_j", "system_energy_per_token_j", "cpu_energy_share_ratio",
             "module_energy_per_sample_j", "module_energy_delay_js", "node_energy_per_sample_j",
-            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *_OF_HEADS,
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *CORE, *_OF_HEADS,
             "peak_device_bytes", "peak_host_bytes", "model_bytes",
         ),
     ),
@@ -259,7 +262,7 @@ _ROWS = (
             "cpu_energy_per_sample_j", "cpu_energy_per_sample_estimate_j",
             "system_energy_per_token_j", "cpu_energy_share_ratio", "module_energy_per_sample_j",
             "node_energy_per_sample_j",
-            "cpu_utilisation_ratio", "gpu_utilisation_ratio",
+            "cpu_utilisation_ratio", "gpu_utilisation_ratio", *CORE,
             "peak_device_bytes", "peak_host_bytes", "loss_last_nats", "skipped_steps_count",
         ),
     ),
@@ -309,7 +312,7 @@ _ROWS = (
         yields_compared=("fp32_token_agreement_ratio",),
         headline="tpot_ms",
         shown=(
-            "ttft_ms", "ttft_p99_ms", "tpot_ms", "output_tokens_per_s", "cpu_cores_ratio",
+            "ttft_ms", "ttft_p99_ms", "tpot_ms", "output_tokens_per_s", "cpu_cores_ratio", *CORE,
             "gpu_energy_per_input_token_j", "gpu_energy_per_output_token_j",
             "cpu_energy_per_input_token_j", "cpu_energy_per_output_token_j",
             "cpu_energy_per_input_token_estimate_j", "cpu_energy_per_output_token_estimate_j",

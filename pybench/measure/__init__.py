@@ -56,6 +56,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measure.sensor.load import GpuLoad
 from pybench.measure.session import IDLE_AFTER, IDLE_BEFORE, MeasuringSession
 from pybench.measure.timing.clock import anchor_clock, monotonic_ns, seconds_since, sleep_until_ns, time_calls
+from pybench.measure.timing.core_speed import summarise_probes
 from pybench.measure.timing.cuda import visible_gpus
 from pybench.measure.timing.latency import latency_cautions, summarise_latency
 from pybench.measure.timing.memory import available_bytes
@@ -113,6 +114,7 @@ __all__ = [
     "seconds_since",
     "sleep_until_ns",
     "summarise_latency",
+    "summarise_probes",
     "time_calls",
     "visible_gpus",
 ]

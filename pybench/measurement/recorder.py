@@ -205,6 +205,7 @@ class Recorder:
             *thread_cautions(self.case),
         ]
         result.tables["iterations"] = self.times.columns()
+        self._describe_core(result)
         if self.alone is not None:
             self._describe_alone(self.alone, result)
         self._session.write_channels(result.tables.__setitem__)
@@ -221,6 +222,16 @@ class Recorder:
             enqueue_s = measure.summarise_latency(self.times.enqueue_ns).p50_s
             metrics["enqueue_p50_ms"] = Quantity(value=enqueue_s * 1e3, window=TIMING, samples=count)
         return metrics
+
+    def _describe_core(self, result: Result) -> None:
+        """How fast the core was that called the iterations, where it was probed."""
+        speed = measure.summarise_probes(self.times.probes_ns)
+        if speed is None:
+            return
+        result.metrics["core_probe_p50_ms"] = Quantity(value=speed.p50_s * 1e3, window=TIMING, samples=speed.probes)
+        result.cautions += speed.cautions()
+        begin_ns, end_ns = self.times.probes_ns.T
+        result.tables["core_probes"] = {"begin_ns": begin_ns, "end_ns": end_ns}
 
     def _describe_alone(self, alone: measure.Times, result: Result) -> None:
         """One replay at a time, as the host sees it: what a caller waits who has nothing else in flight."""

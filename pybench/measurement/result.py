@@ -49,9 +49,9 @@ class Result:
     profile: the kernels of an iteration, for profile.json; None where the runtime does not tell them
     valid: kind -> whether that part of the run counts
     cautions: doubts, for run.json
-    tables: file stem -> column -> array, equal lengths. Stems: `iterations`, `iterations_depth1`, `predictions`,
-        `sensitivity`, `tensor_errors`, `learning_curve`, `power_samples`, `power_polled`, `power_drains`,
-        `energy_counter`, `clocks`, `gpu_processes`, `power_rails`.
+    tables: file stem -> column -> array, equal lengths. Stems: `iterations`, `iterations_depth1`, `core_probes`,
+        `predictions`, `sensitivity`, `tensor_errors`, `learning_curve`, `power_samples`, `power_polled`,
+        `power_drains`, `energy_counter`, `clocks`, `gpu_processes`, `power_rails`.
     """
 
     metrics: dict[str, Quantity] = field(default_factory=dict)

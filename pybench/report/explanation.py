@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pybench.analysis.comparability import SoftwareDifference
 from pybench.analysis.findings.explanation import (
+    CORE_PROBE,
     ENERGIES,
     ENOUGH_RATIO,
     LATENCY,
@@ -33,6 +34,7 @@ WORK_WORDS = {
 }
 _DIGITS = 2  # significant digits of a time in a sentence
 _WORTH_RATIO = 0.05  # of the loss: what is less is in the table alone
+_WORTH_CORE = 0.02  # of the core's speed: what is less changes no conclusion
 _COSTLIEST = 3  # rows named in one sentence
 
 
@@ -127,6 +129,13 @@ def _ratio(explanation: Explanation) -> Iterator[str]:
         yield f"{text}: {why}, so no difference is shown."
     else:
         yield f"{text}: the interval includes 1, so no difference is shown. What follows is of the profiles alone."
+    core = explanation.ratios.get(CORE_PROBE)
+    if core is not None and excludes_one(core) and abs(core.value - 1) > _WORTH_CORE:
+        yield (
+            f"On the core that called {slow.name}, the same work took {_factor(core)} as long as on that of "
+            f"{fast.name}. "
+            "What waits for its core differs by this alone."
+        )
 
 
 def _factor(ratio: Estimate) -> str:

@@ -17,6 +17,7 @@ from pybench.measurement.result import Result
 TABLES = {
     "iterations": layout.ITERATIONS,
     "iterations_depth1": layout.ITERATIONS_ALONE,
+    "core_probes": layout.CORE_PROBES,
     "predictions": layout.PREDICTIONS,
     "sensitivity": layout.SENSITIVITY,
     "tensor_errors": layout.TENSOR_ERRORS,

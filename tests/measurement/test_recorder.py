@@ -15,7 +15,7 @@ import pytest
 from pybench.case import Case
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.reasons import Reason, ReasonCode
-from pybench.measure import ASSUMED, CallReplayer, GraphReplayer
+from pybench.measure import ASSUMED, CallReplayer, GraphReplayer, Times
 from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import BusyWatch, judge_energy, judge_timing, weakest
 from pybench.measurement.recorder import Amounts, Recorder, record
@@ -200,6 +200,23 @@ def test_a_machine_that_shows_no_cpu_times_is_not_doubted(tmp_path_factory: pyte
 def test_results_hold_equal_columns() -> None:
     result: Result = record(NOOP.with_factors(iterations=7), lambda: None, Amounts(), None)
     assert {len(np.asarray(column)) for column in result.tables["iterations"].values()} == {7}
+
+
+def test_a_core_that_was_slow_for_a_while_raises_a_caution() -> None:
+    begin_ns = np.arange(40, dtype=np.int64) * 10_000_000
+    probe_ns = np.where(begin_ns < 300_000_000, 5_000, 8_000)
+    times = Times(begin_ns + 10_000, begin_ns + 9_000_000, probes_ns=np.stack((begin_ns, begin_ns + probe_ns), axis=1))
+
+    class Replayed(CallReplayer):
+        def replay(self, *_: object, **__: object) -> Times:
+            return times
+
+    result = record(NOOP.with_factors(warmup_iterations=0), Replayed(lambda: None), Amounts(), None)
+    assert result.metrics["core_probe_p50_ms"].value == pytest.approx(0.005)
+    (caution,) = [each for each in result.cautions if each.code.code == "core_speed_varies"]
+    assert caution.detail == "in 25 % of probes it took 1.6 times as long"
+    table = result.tables["core_probes"]
+    assert np.array_equal(table["end_ns"] - table["begin_ns"], probe_ns)
 
 
 INFER = Case(workload="infer", model="resnet50", runtime="torch-graph", warmup_iterations=2, iterations=40)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pybench.analysis.findings.explanation import (
+    CORE_PROBE,
     LATENCY,
     MEDIAN,
     THROUGHPUT,
@@ -99,6 +100,18 @@ def test_a_mean_that_single_iterations_made_is_told_apart() -> None:
     told = sentences(explained(slow, fast, {LATENCY: estimate(3.0)}))
     assert told[0] == "Unprofiled, an iteration of int8 takes 3.00 times [2.73, 3.30] the time of one of fp16."
     assert told[1].startswith("The median iteration of int8 is the faster one:")
+
+
+def test_a_core_of_another_speed_is_told_and_one_of_the_same_speed_is_not() -> None:
+    def told(core: Estimate) -> list[str]:
+        ratios = {LATENCY: estimate(3.0), CORE_PROBE: core}
+        return sentences(explained(int8(latency_ms=0.6), fp16(latency_ms=0.2), ratios))
+
+    assert told(estimate(1.7, 1.5, 1.9))[1].startswith(
+        "On the core that called int8, the same work took 1.7 times [1.5, 1.9] as"
+    )
+    for same in (estimate(1.01, 1.005, 1.015), estimate(1.2, 0.9, 1.5)):
+        assert not any(one.startswith("On the core") for one in told(same))
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,16 @@ ROWS = (
         is_share=True,
     ),
     Metric(
+        name="core_probe_p50_ms",
+        group="time",
+        unit="ms",
+        better="lower",
+        label="Core probe",
+        meaning="median time of a fixed piece of integer work between iterations: longer at a lower clock of the core, "
+        "or if its sibling thread is in use",
+        rests_on=None,
+    ),
+    Metric(
         name="cpu_cores_ratio",
         group="time",
         unit="1",

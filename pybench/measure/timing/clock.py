@@ -48,5 +48,5 @@ def time_calls(work: Callable[[], object], iterations: int, minimum_s: float = 0
     if iterations < 0 or not 0 <= minimum_s < float("inf"):
         raise UsageError(f"cannot time {iterations} iterations for {minimum_s} s", hint="both must be at least 0")
     no_schedule = np.empty(0, np.int64)
-    times = _native.time_calls(work, iterations, round(minimum_s * NANOSECONDS_PER_SECOND), no_schedule)
+    times, _ = _native.time_calls(work, iterations, round(minimum_s * NANOSECONDS_PER_SECOND), no_schedule)
     return times[:, 1:]

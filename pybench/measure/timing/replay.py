@@ -16,7 +16,7 @@ delays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -136,6 +136,8 @@ class Times:
     gpu: what the GPU's events say; None where the host alone times
     depth: most repetitions in flight at once
     apart: whether something that is not timed stands before each repetition
+    probes_ns: int64 [m, 2], raw clock, begin and end of each probe of the core between repetitions
+        (`pybench.measure.timing.core_speed`); empty where nothing probes
     """
 
     begin_ns: NDArray[np.int64]
@@ -144,6 +146,7 @@ class Times:
     gpu: GpuTimes | None = None
     depth: int = 1
     apart: bool = False
+    probes_ns: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), _INTEGER))
 
     def __len__(self) -> int:
         return len(self.begin_ns)
@@ -241,13 +244,15 @@ class CallReplayer:
     def replay(
         self, iterations: int, minimum_s: float = 0.0, *, arrivals: Arrivals = CLOSED, depth: int | None = None
     ) -> Times:
-        """An exception of the callable passes through. Between two calls lie some tens of nanoseconds of C++."""
+        """An exception of the callable passes through. Between two calls lie some tens of nanoseconds of C++, and each
+        10 ms a probe of the core, which takes some microseconds."""
         _check_rule(iterations, minimum_s)
         if depth not in (None, 1):
             raise UsageError(f"calls cannot be {depth} deep", hint="one call ends before the next begins")
         due_ns = arrivals.schedule_ns(iterations, minimum_s)
-        times = _native.time_calls(self._work, iterations, round(minimum_s * NANOSECONDS_PER_SECOND), due_ns)
-        return Times(times[:, 1], times[:, 2], times[:, 0] if len(due_ns) else None)
+        minimum_ns = round(minimum_s * NANOSECONDS_PER_SECOND)
+        times, probes_ns = _native.time_calls(self._work, iterations, minimum_ns, due_ns)
+        return Times(times[:, 1], times[:, 2], times[:, 0] if len(due_ns) else None, probes_ns=probes_ns)
 
 
 class GraphReplayer:
