@@ -172,7 +172,7 @@ CHANGES: tuple[Change, ...] = (
             {"workload": "infer", "runtime": "tensorrt", "launch": "enqueue", "transfers": None},
             *({"workload": workload} for workload in ("train", "h2d", "tokenize", "noop")),
         )
-        for change in _yields("the speed of the core that calls", ("core_probe_p50_ms",), **where)
+        for change in _yields("the speed of the core that calls", ("core_probe_mean_ms",), **where)
     ),
     *(
         change

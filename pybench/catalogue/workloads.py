@@ -134,7 +134,7 @@ class Workload:
 # The energy of slow iterations, where nothing else stands between them.
 OF_SLOW = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j")
 # The speed of the core that calls the iterations, where Python calls each of them.
-CORE = ("core_probe_p50_ms",)
+CORE = ("core_probe_mean_ms",)
 _TIMED = (
     "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
     "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",

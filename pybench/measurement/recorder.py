@@ -228,7 +228,7 @@ class Recorder:
         speed = measure.summarise_probes(self.times.probes_ns)
         if speed is None:
             return
-        result.metrics["core_probe_p50_ms"] = Quantity(value=speed.p50_s * 1e3, window=TIMING, samples=speed.probes)
+        result.metrics["core_probe_mean_ms"] = Quantity(value=speed.mean_s * 1e3, window=TIMING, samples=speed.probes)
         result.cautions += speed.cautions()
         begin_ns, end_ns = self.times.probes_ns.T
         result.tables["core_probes"] = {"begin_ns": begin_ns, "end_ns": end_ns}

@@ -108,7 +108,7 @@ def test_a_core_of_another_speed_is_told_and_one_of_the_same_speed_is_not() -> N
         return sentences(explained(int8(latency_ms=0.6), fp16(latency_ms=0.2), ratios))
 
     assert told(estimate(1.7, 1.5, 1.9))[1].startswith(
-        "On the core that called int8, the same work took 1.7 times [1.5, 1.9] as"
+        "On the core that called int8, the same work took 1.70 times [1.50, 1.90] as"
     )
     for same in (estimate(1.01, 1.005, 1.015), estimate(1.2, 0.9, 1.5)):
         assert not any(one.startswith("On the core") for one in told(same))

@@ -32,7 +32,7 @@ LATENCY = "latency_mean_ms"
 MEDIAN = "latency_p50_ms"
 THROUGHPUT = "throughput_samples_per_s"
 ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")
-CORE_PROBE = "core_probe_p50_ms"
+CORE_PROBE = "core_probe_mean_ms"
 _RATIOS = (LATENCY, MEDIAN, THROUGHPUT, *ENERGIES, CORE_PROBE)
 ENOUGH_RATIO = 0.95  # of the profiled time that rows have to cover
 

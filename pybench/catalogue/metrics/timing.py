@@ -190,12 +190,12 @@ ROWS = (
         is_share=True,
     ),
     Metric(
-        name="core_probe_p50_ms",
+        name="core_probe_mean_ms",
         group="time",
         unit="ms",
         better="lower",
         label="Core probe",
-        meaning="median time of a fixed piece of integer work between iterations: longer at a lower clock of the core, "
+        meaning="mean time of a fixed piece of integer work between iterations: longer at a lower clock of the core, "
         "or if its sibling thread is in use",
         rests_on=None,
     ),

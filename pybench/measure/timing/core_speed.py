@@ -2,11 +2,12 @@
 """How fast the core was that ran the iterations, by a fixed piece of integer work between them.
 
     speed = summarise_probes(times.probes_ns)        # None where nothing probed
-    speed.p50_s, speed.slow_share, speed.cautions()
+    speed.mean_s, speed.slow_share, speed.cautions()
 
 A runtime that launches small kernels one by one waits for one core. That core's speed changes with its clock, and with
 what its sibling thread does, perhaps for another virtual machine. The probe (native/core_probe.hpp) tells both. It uses
-no memory, so it does not tell of caches that others fill.
+no memory, so it does not tell of caches that others fill. One probe is a sample of 5 us: shares and means over a window
+are what it tells.
 """
 
 from __future__ import annotations
@@ -22,18 +23,23 @@ from pybench.measure.timing.latency import durations_s
 FEWEST_PROBES = 10  # below, one that was interrupted decides
 SLOW_RATIO = 1.25  # times the fast ones: a core that is shared takes 1.3 to 2 times as long
 SLOW_SHARE = 0.1  # of the probes: a switch to another program slows one now and then
+INTERRUPTED_RATIO = 3.0  # times the fast ones: the core did something else meanwhile, which says nothing of its speed
 _FAST_PERCENTILE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSpeed:
-    """Seconds of one probe: the median, that of the fastest tenth, and the share that took 1.25 times as long as it."""
+    """Seconds of one probe: the mean, and that of the fastest tenth; and the share that took 1.25 times as long as it.
 
-    p50_s: float
+    Probes that were interrupted are in neither mean nor share; `interrupted` counts them.
+    """
+
+    mean_s: float
     fast_s: float
     slow_share: float
     slow_s: float
     probes: int
+    interrupted: int
 
     def cautions(self, metric: str = "latency_mean_ms") -> list[Caution]:
         """A caution about `metric` where a tenth of the probes or more were slow."""
@@ -46,17 +52,19 @@ class CoreSpeed:
 def summarise_probes(probes_ns: NDArray[np.int64]) -> CoreSpeed | None:
     """Of int64 [n, 2], begin and end of each probe in ns; None where there are none.
 
-    `slow_s` is the median of those that were slow, 0 where none was.
+    `slow_s` is the mean of those that were slow, 0 where none was.
     """
     if len(probes_ns) == 0:
         return None
     durations = durations_s(probes_ns)
     fast_s = float(np.percentile(durations, _FAST_PERCENTILE, method="lower"))
-    slow = durations[durations > SLOW_RATIO * fast_s]
+    whole = durations[durations <= INTERRUPTED_RATIO * fast_s]
+    slow = whole[whole > SLOW_RATIO * fast_s]
     return CoreSpeed(
-        p50_s=float(np.median(durations)),
+        mean_s=float(whole.mean()),
         fast_s=fast_s,
-        slow_share=len(slow) / len(durations),
-        slow_s=float(np.median(slow)) if len(slow) else 0.0,
-        probes=len(durations),
+        slow_share=len(slow) / len(whole),
+        slow_s=float(slow.mean()) if len(slow) else 0.0,
+        probes=len(whole),
+        interrupted=len(durations) - len(whole),
     )
