@@ -4,7 +4,7 @@
 usage: python bench/timer/core_speed.py [SECONDS=60]
 
 Times a chain of small layers in eager torch on one thread. Means of iterations and of probes over pieces of the time
-are put side by side, each divided by its fastest tenth, and what took over three times as long is left out of both.
+are put side by side. Each is divided by its fastest tenth; what took over three times as long is left out of both.
 """
 
 from __future__ import annotations
