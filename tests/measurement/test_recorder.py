@@ -184,7 +184,7 @@ def spin() -> None:
 @pytest.mark.timing
 def test_busy_neighbours_raise_a_caution(monkeypatch: pytest.MonkeyPatch) -> None:
     # To this test they are strangers, not its helpers.
-    monkeypatch.setattr("pybench.measure.timing.cpu_time._children", list)
+    monkeypatch.setattr("pybench.measure.timing.cpu_time._descendants", list)
     with busy_neighbours():
         time.sleep(0.5)
         watch = BusyWatch()
