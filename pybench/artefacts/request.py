@@ -21,7 +21,7 @@ class MakeRequest:
     files: factor -> the user's file
     models: the rows that its model may be one of
     sensors: GPU's UUID -> what is known of its power sensor
-    unfinished: the folder for what is found, if the kind `continues`; an earlier maker may have left something there
+    unfinished: the folder for what is found, if the kind has `trials`; an earlier maker may have left something there
     """
 
     kind: str

@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pybench.catalogue.kinds import KINDS
 from pybench.precision.execution import Agreement
 
-FILE = "trials.jsonl"
+FILE = str(KINDS["kept-nodes"].trials)
 SCHEMA_VERSION = 1
 
 

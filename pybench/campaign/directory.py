@@ -283,7 +283,7 @@ class CampaignDirectory:
         return self.path / ARTEFACTS / digest
 
     def unfinished(self, digest: str) -> Path:
-        """What the maker of an artefact found before it was ended early, where its kind `continues`."""
+        """What the maker of an artefact found before it was ended early, where its kind has `trials`."""
         return self.path / ARTEFACTS / f".{digest}{UNFINISHED_SUFFIX}"
 
     def made(self) -> Iterator[RunDirectory]:

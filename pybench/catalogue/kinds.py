@@ -23,7 +23,8 @@ class ArtefactKind:
     needs: packages that its making needs, on the machine that runs the case
     title: the parameters of a recipe that a line for people shows, where they have a value
     builds: whether its making builds the model, so that it needs the library of a model that has one
-    continues: whether its maker stores what it has found so far, and goes on from there after it was ended early
+    trials: file in which its maker stores its trials, a line each after a first one; the next maker goes on from there
+        after it was ended early. None: it begins anew.
     """
 
     name: str
@@ -33,7 +34,7 @@ class ArtefactKind:
     needs: tuple[str, ...]
     title: tuple[str, ...]
     builds: bool = False
-    continues: bool = False
+    trials: str | None = None
 
 
 _ONNX_FILE = "model.onnx"
@@ -107,7 +108,7 @@ _ROWS = (
         module="pybench.artefacts.kept",
         needs=("onnx", "onnxruntime"),
         title=("model", *_SHAPE, *_ROUNDING, *_RANGES, "keep_fp32", "keep_error_max"),
-        continues=True,
+        trials="trials.jsonl",
     ),
     ArtefactKind(
         name="onnx-quantised",

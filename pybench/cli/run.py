@@ -36,7 +36,7 @@ from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
 from pybench.cli.source import open_source, read_source, selected_cases
 from pybench.cli.stopping import LastBlock, as_stopped, progress_text, refuse_parts, stopping_json
-from pybench.cli.tally import name_uncounted, tally_json
+from pybench.cli.tally import name_uncounted, name_unfinished, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
 from pybench.machine import Machine
 from pybench.words import counted
@@ -215,3 +215,4 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
         print("stopped after --max-failures failures")
     if result.interrupted:
         print("interrupted: run the same command again to continue")
+        name_unfinished(campaign)

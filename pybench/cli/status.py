@@ -10,7 +10,7 @@ from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counts_text, print_json
 from pybench.cli.stopping import progress_text, stopping_json
-from pybench.cli.tally import name_uncounted, tally_json
+from pybench.cli.tally import name_uncounted, name_unfinished, tally_json
 from pybench.words import counted
 
 
@@ -40,6 +40,7 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
                 **tally_json(total),
                 **stopping_json(plan.repetitions),
                 "cases": cases,
+                "unfinished": [making.as_json() for making in runner.unfinished_makings(campaign)],
                 **queue_json(campaign),
             }
         )
@@ -51,4 +52,5 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     if plan.repetitions.rule is not None:
         print(progress_text(campaign, plan, plan.repetitions.rule))
     print_queue(campaign, plan)
+    name_unfinished(campaign)
     name_uncounted(runner.uncounted(campaign, plan), plan)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pybench import runner
+from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.cli.show import say
 from pybench.words import counted
@@ -20,6 +21,12 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
         "interrupted": result.interrupted,
         "busy": result.busy,
     }
+
+
+def name_unfinished(campaign: CampaignDirectory) -> None:
+    """Names what was ended early and goes on at the next run."""
+    for making in runner.unfinished_makings(campaign):
+        say(making.text(campaign.path))
 
 
 def name_uncounted(runs: int, plan: ResolvedPlan) -> None:

@@ -13,7 +13,7 @@ from pybench.campaign.recipe import packages_of
 from pybench.case import Case
 from pybench.catalogue.packages import PACKAGES, fact_of
 from pybench.catalogue.plugins import Plugin
-from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError, UsageError
+from pybench.errors import InputError, PybenchError, RefusedValue, RefusedValuesError
 from pybench.launcher import Container, Launcher, install_command, look_inside, open_container, open_interpreter
 from pybench.machine.facts import Facts, ask, needed_facts
 
@@ -55,7 +55,7 @@ def open_environments(
         try:
             opened = _opened(planned[name], open_image)
             found[name] = _asked(opened, [case for case in cases if case.environment == name], native_build_id)
-        except UsageError as error:
+        except PybenchError as error:  # also of an engine, as where the registry of an image does not answer
             refused.append(RefusedValue("environment", name, f"{name}: {error.message}", error.hint))
     if refused:
         raise RefusedValuesError(refused)

@@ -10,6 +10,7 @@
 - `claims`: who may do a run, in which `batch_job`
 - `whole_blocks`: what a change of machine spoils
 - `prepare`: the artefacts
+- `unfinished`: those that were ended early and go on
 - `sensors`: the profiles of the GPUs' power sensors
 - `attempt`: one run
 - `process`: one worker
@@ -26,6 +27,7 @@ from pybench.runner.opening import open_for_running
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
 from pybench.runner.standing import Tally, pending_runs, tally, uncounted
+from pybench.runner.unfinished import unfinished_makings
 
 __all__ = [
     "Options",
@@ -41,4 +43,5 @@ __all__ = [
     "run_campaign",
     "tally",
     "uncounted",
+    "unfinished_makings",
 ]

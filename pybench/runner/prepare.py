@@ -31,6 +31,8 @@ from pybench.launcher import LOCAL, FileAccess, Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.outcome import Outcome, judge, no_result, outcome_from_json, run_record
 from pybench.runner.process import WorkerEnd, run_worker
+from pybench.runner.standing import AGAIN
+from pybench.runner.unfinished import kept_text, stored_trials
 
 WAIT_S = 0.5  # between two looks at an artefact that another runner is making
 
@@ -123,12 +125,12 @@ def _make(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:
         shutil.rmtree(scratch, ignore_errors=True)
     outcome = judge(end)
     error = no_result(end)
-    if error or outcome.name in ("interrupted", "killed"):
+    if error or outcome.name in AGAIN:
         shutil.rmtree(attempt.path)
     if error:
         raise error
-    if outcome.name in ("interrupted", "killed"):
-        return outcome
+    if outcome.name in AGAIN:
+        return _with_trials(outcome, recipe, maker.campaign)
     unfinished = maker.campaign.unfinished(recipe.digest)
     was_ended = outcome.name in ("crashed", "timeout", "oom")
     if was_ended:
@@ -153,9 +155,10 @@ def _worked(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> WorkerEnd:
     storage.write_json(attempt.file(layout.RECIPE), _request(recipe, inputs, maker))
     files = tuple(Path(maker.files[value]) for _, value in recipe.files)
     unfinished = maker.campaign.unfinished(recipe.digest)
-    kept = (unfinished,) if KINDS[recipe.kind].continues else ()
+    kept = (unfinished,) if KINDS[recipe.kind].trials else ()
     for folder in kept:
         storage.make_folder(folder, exist_ok=True)
+        storage.write_json(folder / layout.RECIPE, _recipe_record(recipe))
     return run_worker(
         maker.launcher_in(recipe.environment),
         [str(attempt.path.absolute()), "--campaign", str(maker.campaign.path.absolute())],
@@ -168,6 +171,15 @@ def _worked(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> WorkerEnd:
         maker.interruption,
         lambda: touch(attempt.claim),
     )
+
+
+def _with_trials(outcome: Outcome, recipe: Recipe, campaign: CampaignDirectory) -> Outcome:
+    """The outcome of a maker that the next call makes again by itself, with what is kept for it."""
+    kept = stored_trials(campaign.unfinished(recipe.digest), recipe.kind)
+    if not kept or outcome.reason is None:
+        return outcome
+    said = f"{outcome.why}; {kept_text(kept)}, and the next run goes on from there"
+    return replace(outcome, reason=replace(outcome.reason, detail=said))
 
 
 def _with_rest(outcome: Outcome, end: WorkerEnd) -> Outcome:
@@ -191,15 +203,18 @@ def _publish(attempt: RunDirectory, folder: Path, outcome: Outcome) -> Outcome:
     return outcome
 
 
+def _recipe_record(recipe: Recipe) -> dict[str, object]:
+    return {"schema_version": layout.SCHEMA_VERSION, "recipe": recipe.as_json()}
+
+
 def _request(recipe: Recipe, inputs: Mapping[str, Path], maker: Maker) -> dict[str, object]:
     """The content of recipe.json; paths of inputs are relative to the campaign's folder."""
     unfinished = maker.campaign.unfinished(recipe.digest)
     rows = [row for row in maker.rows if isinstance(row, Model) and row.name == dict(recipe.parameters).get("model")]
     return {
-        "schema_version": layout.SCHEMA_VERSION,
+        **_recipe_record(recipe),
         **({ROWS: [row_to_json(row) for row in rows]} if rows else {}),
-        **({"unfinished": str(unfinished.relative_to(maker.campaign.path))} if KINDS[recipe.kind].continues else {}),
-        "recipe": recipe.as_json(),
+        **({"unfinished": str(unfinished.relative_to(maker.campaign.path))} if KINDS[recipe.kind].trials else {}),
         "inputs": {role: str(path.relative_to(maker.campaign.path)) for role, path in inputs.items()},
         "files": {factor: maker.files[value] for factor, value in recipe.files},
     }

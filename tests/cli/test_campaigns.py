@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from pybench.campaign.directory import RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.recipe import Recipe
 from pybench.case import Case
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason
@@ -401,3 +402,18 @@ def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys: pytest.Capture
     assert main(["doctor", "--json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert all(finding["hint"] for finding in findings if finding["status"] == "no")
+
+
+def test_status_names_a_search_that_goes_on_at_the_next_run(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(plan)])
+    folder = CampaignDirectory(Path("results/trial")).unfinished("a" * 64)
+    folder.mkdir(parents=True)
+    (folder / "recipe.json").write_text(json.dumps({"recipe": Recipe("kept-nodes", (("model", "mlp"),)).as_json()}))
+    (folder / "trials.jsonl").write_text("{}\n" * 3)
+    capsys.readouterr()
+    assert main(["status", "results/trial"]) == 0
+    said = "kept-nodes mlp was ended early: 2 trials are kept, and `pybench run results/trial` goes on from there\n"
+    assert capsys.readouterr().err == said
+    assert main(["status", "results/trial", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["unfinished"]
+    assert (found["artefact"], found["title"], found["trials"]) == ("a" * 64, "kept-nodes mlp", 2)

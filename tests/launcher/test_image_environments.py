@@ -196,3 +196,17 @@ def test_what_the_cases_need_is_asked_for_in_the_image(stacks: Path) -> None:
     assert refused.hint is not None
     assert "onnxruntime" in refused.hint
     assert refused.hint.endswith("into the image")
+
+
+@pytest.mark.usefixtures("podman_storage", "own_engine")
+def test_a_registry_that_does_not_answer_is_named_with_the_place_in_the_plan(tmp_path: Path, capsys: Captured) -> None:
+    image = f"docker://127.0.0.1:9/stack@sha256:{'a' * 64}"
+    environments = f"environments:\n  old: {{image: {image}}}\n"
+    cases = "matrix:\n  - {workload: noop, environment: [null, old]}\n"
+    (tmp_path / "plan.yaml").write_text("schema_version: 1\nname: far\n" + environments + cases)
+    campaign = tmp_path / "campaign"
+    assert main(["run", str(tmp_path / "plan.yaml"), "--engine", "podman", "--out", str(campaign)]) == EXIT_USAGE
+    *_, said = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{tmp_path}/plan.yaml:4:16: `environment`: old: podman cannot take in 127.0.0.1:9/stack@")
+    assert "(does the registry answer?" in said
+    assert not campaign.exists()

@@ -25,6 +25,7 @@ from pybench.launcher import Launcher
 from pybench.runner.interruption import Interruption
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.process import Stopped, WorkerEnd
+from pybench.runner.unfinished import unfinished_makings
 from tests.runner.conftest import Run, plan_content
 
 
@@ -187,6 +188,51 @@ def test_what_a_search_found_stays_until_it_has_an_answer(
     unfinished.mkdir()  # as of a runner that was killed before it removed it
     prepare([SEARCH], maker)
     assert not unfinished.exists()
+
+
+@pytest.mark.parametrize(("trials", "said"), [(0, ""), (1, "; 1 trial is kept, and the next run goes on from there")])
+def test_a_search_that_was_killed_says_that_its_trials_are_kept_and_who_goes_on(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch, trials: int, said: str
+) -> None:
+    from pybench.runner import prepare as module
+
+    unfinished, work = maker.campaign.unfinished(SEARCH.digest), module.run_worker
+
+    def ended(launcher: Launcher, arguments: list[str], folder: Path, *others: Any) -> WorkerEnd:
+        end = work(launcher, arguments, folder, *others)
+        (unfinished / "trials.jsonl").write_text('{"of": {}}\n' + trials * '{"kept": []}\n' + '{"half of a li')
+        return replace(end, signal="SIGKILL", exit_status=None, report=None)
+
+    monkeypatch.setattr(module, "run_worker", ended)
+    outcome = prepare([SEARCH], maker)[SEARCH.digest]
+    assert outcome.name == "killed"
+    assert outcome.why == f"somebody or something outside pybench killed the worker{said}"
+    assert [found.trials for found in unfinished_makings(maker.campaign)] == [1] * trials
+
+
+def test_what_was_ended_early_is_told_from_what_is_being_made_and_from_what_has_failed(maker: Maker) -> None:
+    unfinished, directory = maker.campaign.unfinished(SEARCH.digest), Path("results/mine")
+    unfinished.mkdir()
+    (unfinished / "trials.jsonl").write_text("{}\n" * 4)
+    assert unfinished_makings(maker.campaign) == []  # of what, nobody knows
+    storage.write_json(unfinished / layout.RECIPE, {"recipe": SEARCH.as_json()})
+    (found,) = unfinished_makings(maker.campaign)
+    early = "kept-nodes was ended early: 3 trials are kept, and `pybench run results/mine"
+    assert found.text(directory) == f"{early}` goes on from there"
+    making = maker.campaign.artefacts / f".{SEARCH.digest}.attempt-01.claim"
+    claim(making, replace(this_process(), pid=os.getppid(), pid_started=started(os.getppid())))
+    (found,) = unfinished_makings(maker.campaign)
+    assert found.text(directory) == "kept-nodes is being made: 3 trials so far"
+    making.unlink()
+    maker.campaign.artefact(SEARCH.digest).mkdir()
+    (maker.campaign.artefact(SEARCH.digest) / layout.COMPLETE).touch()
+    (found,) = unfinished_makings(maker.campaign)
+    assert found.text(directory) == f"{early} --retry-failed` goes on from there"
+
+
+def started(pid: int) -> int:
+    """The start of a process in ticks since the machine's, as claims have it."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 def test_half_made_artefacts_of_dead_runners_are_removed_whatever_is_made(maker: Maker) -> None:
