@@ -8,6 +8,8 @@ the campaign again finds the same, and replaces it.
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +24,8 @@ from pybench.case import Case, Repetitions, case_from_json, service_levels
 from pybench.case.curves import PlannedCurve
 from pybench.case.repetitions import Stop, StopReason
 from pybench.errors import CorruptError, UsageError
+
+_GUARD = "sha256"  # of everything else in plan.resolved.json; absent in campaigns of an older pybench
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +85,14 @@ def read_resolved_plan(campaign: CampaignDirectory) -> ResolvedPlan:
 
 
 def read_planned(campaign: CampaignDirectory) -> ResolvedPlan:
-    """Reads plan.resolved.json alone, for whoever finds the stop anew; `CorruptError` when it is malformed."""
+    """Reads plan.resolved.json alone, for whoever finds the stop anew; `CorruptError` when it is malformed, or not
+    as it was written: another threshold, baseline or seed would be another campaign."""
     content = read_checked(
         campaign.plan_resolved, ("name", "seed", "repetitions", "cases", "criteria", "require", "files")
     )
+    if _GUARD in content and content != guarded(content):
+        what = f"{campaign.plan_resolved} has changed since it was written"
+        raise CorruptError(what, hint=restore_hint(campaign.plan_resolved))
     try:
         return parse_resolved_plan(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -109,6 +117,25 @@ def store_stop(campaign: CampaignDirectory, stop: Stop | None) -> None:
         storage.write_json(campaign.stopped, content)
     else:
         campaign.stopped.unlink(missing_ok=True)
+
+
+def store_planned(campaign: CampaignDirectory, content: Mapping[str, Any]) -> None:
+    """Writes plan.resolved.json, with the digest by which `read_planned` knows it."""
+    storage.write_json(campaign.plan_resolved, guarded(content))
+
+
+def is_stored(campaign: CampaignDirectory, content: Mapping[str, Any]) -> bool:
+    """Whether plan.resolved.json has this content, with a digest or without."""
+    if not campaign.plan_resolved.is_file():
+        return False
+    return campaign.plan_resolved.read_bytes() in (storage.json_bytes(content), storage.json_bytes(guarded(content)))
+
+
+def guarded(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with the digest of all of it: the sha256 of its canonical JSON."""
+    others = {name: value for name, value in content.items() if name != _GUARD}
+    canonical = json.dumps(others, sort_keys=True, separators=(",", ":"))
+    return {**others, _GUARD: hashlib.sha256(canonical.encode()).hexdigest()}
 
 
 def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:

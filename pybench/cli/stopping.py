@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
-from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan, store_stop
+from pybench.campaign.resolved_plan import ResolvedPlan, is_stored, read_resolved_plan, store_stop
 from pybench.case import Repetitions
 from pybench.case.repetitions import Stop, StoppingRule
 from pybench.errors import UsageError
@@ -94,9 +93,7 @@ def refuse_jobs() -> None:
 
 def as_stopped(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan:
     """The plan with the stop of its campaign, if that is one of this very plan."""
-    stored = campaign.plan_resolved
-    is_same = stored.is_file() and stored.read_bytes() == storage.json_bytes(plan.content)
-    return read_resolved_plan(campaign) if is_same else plan
+    return read_resolved_plan(campaign) if is_stored(campaign, plan.content) else plan
 
 
 def rule_text(rule: StoppingRule) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, not_a_campaign
-from pybench.campaign.resolved_plan import parse_resolved_plan, read_planned, store_stop
+from pybench.campaign.resolved_plan import is_stored, parse_resolved_plan, read_planned, store_planned, store_stop
 from pybench.case import Case
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.errors import UsageError
@@ -37,9 +37,9 @@ def open_for_running(
         )
     former = known.cases if known else None
     refuse_change(_plugins(former or ()), _plugins(plan.cases))
-    if known is not None and campaign.plan_resolved.read_bytes() != storage.json_bytes(content):
+    if known is not None and not is_stored(campaign, content):
         store_stop(campaign, None)  # it was one by the former plan
-    storage.write_json(campaign.plan_resolved, content)
+    store_planned(campaign, content)
     storage.write_text(campaign.plan, plan_text)
     storage.make_folder(campaign.artefacts, exist_ok=True)
     if former is None:

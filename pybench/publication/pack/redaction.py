@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign import layout, storage
+from pybench.campaign.resolved_plan import guarded
 from pybench.errors import CorruptError, UsageError
 
 # A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada; no part of a URL.
@@ -89,7 +90,8 @@ class Redactor:
         redacted_json = self._value(stored, _IDENTITY.get(Path(name).name, ()))
         if redacted_json == stored:
             return content
-        return storage.json_bytes(redacted_json)
+        is_plan = Path(name).name == layout.PLAN_RESOLVED
+        return storage.json_bytes(guarded(redacted_json) if is_plan else redacted_json)
 
     def summary(self) -> list[dict[str, Any]]:
         """What was replaced by what kind of stand-in, how often; never the original."""
