@@ -84,3 +84,18 @@ def test_what_was_hashed_is_counted_by_its_kind(finished: int, artefacts: int, t
     coverage = Coverage((), {}, 0, finished, artefacts, unguarded=0)
     assert coverage.finished_text == text
     assert guard_text(coverage).startswith(f"The files of all {text} have the digests")
+
+
+@pytest.mark.parametrize(
+    ("unguarded", "finished", "artefacts", "text"),
+    [
+        (62, 62, 3, "All 59 runs and 3 artefacts are unguarded: "),
+        (5, 19, 3, "5 of 19 are unguarded (16 runs and 3 artefacts): "),
+        (1, 12, 0, "1 of 12 runs is unguarded: "),
+        (1, 1, 0, "1 of 1 run is unguarded: "),
+    ],
+)
+def test_what_is_unguarded_is_never_more_than_what_it_is_counted_in(
+    unguarded: int, finished: int, artefacts: int, text: str
+) -> None:
+    assert guard_text(Coverage((), {}, 0, finished, artefacts, unguarded)).startswith(text)

@@ -40,7 +40,17 @@ def guard_text(coverage: Coverage) -> str:
     """How many finished runs and artefacts are known to be as they finished, in a sentence."""
     if coverage.unguarded:
         return (
-            f"{coverage.unguarded} of {coverage.finished_text} are unguarded: an older pybench stored no "
-            "digests of their files, so a change of these files would not be noticed."
+            f"{_unguarded_text(coverage)}: an older pybench stored no digests of their files, so a change of these "
+            "files would not be noticed."
         )
     return f"The files of all {coverage.finished_text} have the digests that were stored when the run finished."
+
+
+def _unguarded_text(coverage: Coverage) -> str:
+    """`All 59 runs and 3 artefacts are unguarded`, `5 of 19 are unguarded (16 runs and 3 artefacts)`."""
+    if coverage.unguarded == coverage.finished > 1:
+        return f"All {coverage.finished_text} are unguarded"
+    are = "is" if coverage.unguarded == 1 else "are"
+    if coverage.artefacts:
+        return f"{coverage.unguarded} of {coverage.finished} {are} unguarded ({coverage.finished_text})"
+    return f"{coverage.unguarded} of {coverage.finished_text} {are} unguarded"
