@@ -138,6 +138,11 @@ def guarded(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**others, _GUARD: hashlib.sha256(canonical.encode()).hexdigest()}
 
 
+def guarded_anew(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The digest of changed content, if it had one."""
+    return guarded(content) if _GUARD in content else content
+
+
 def parse_resolved_plan(content: Mapping[str, Any]) -> ResolvedPlan:
     """The content of plan.resolved.json as a value. Raises ValueError, TypeError or KeyError when it is malformed."""
     return ResolvedPlan(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.campaign import layout, storage
-from pybench.campaign.resolved_plan import guarded
+from pybench.campaign.resolved_plan import guarded_anew
 from pybench.errors import CorruptError, UsageError
 
 # A home folder wherever it is mounted: /home/ada, /Users/ada, /cluster/home/ada; no part of a URL.
@@ -91,7 +91,7 @@ class Redactor:
         if redacted_json == stored:
             return content
         is_plan = Path(name).name == layout.PLAN_RESOLVED
-        return storage.json_bytes(guarded(redacted_json) if is_plan else redacted_json)
+        return storage.json_bytes(guarded_anew(redacted_json) if is_plan else redacted_json)
 
     def summary(self) -> list[dict[str, Any]]:
         """What was replaced by what kind of stand-in, how often; never the original."""
