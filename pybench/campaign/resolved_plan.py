@@ -116,7 +116,10 @@ def store_stop(campaign: CampaignDirectory, stop: Stop | None) -> None:
         content = {"schema_version": SCHEMA_VERSION, "after_block": stop.after_block, "reason": stop.reason}
         storage.write_json(campaign.stopped, content)
     else:
-        campaign.stopped.unlink(missing_ok=True)
+        try:
+            campaign.stopped.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage.storage_error(error, campaign.stopped) from error
 
 
 def store_planned(campaign: CampaignDirectory, content: Mapping[str, Any]) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pybench.errors import PybenchError, UsageError
+from pybench.errors import UsageError
 
 TEMPORARY_SUFFIX = ".tmp"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 _READ_BYTES = 1 << 16  # at once: most files of a run are smaller, and a larger buffer costs more than it saves
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -119,7 +120,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def storage_error(error: OSError, path: Path, option: str = "--out") -> PybenchError:
+def storage_error(error: OSError, path: Path, option: str = "--out") -> UsageError:
     """A full disk, a read-only folder or a missing permission as one error with place and hint."""
     hints = {
         errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",

@@ -8,7 +8,9 @@ of pybench and keeps its traceback.
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
 import select
 import signal
@@ -46,6 +48,7 @@ _NAMES = tuple(name for names in GROUPS.values() for name in names)
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    _accept_every_character()
     with noted_interrupts() as interrupts:
         try:
             return _run(arguments, interrupts)
@@ -106,6 +109,16 @@ class _Group(typer.core.TyperGroup):
         """Every command by group. Click alone would list them in one column."""
         for title, names in GROUPS.items():
             write_commands(formatter, title, [self.commands[name] for name in names])
+
+
+def _accept_every_character() -> None:
+    """What the locale's encoding lacks, such as `≥` in ISO-8859-1, becomes `?` and does not end the command.
+
+    stderr accepts every character as Python opens it. A path whose bytes are no UTF-8 is printed as these bytes.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        is_utf_8 = codecs.lookup(sys.stdout.encoding).name == "utf-8"
+        sys.stdout.reconfigure(errors="surrogateescape" if is_utf_8 else "replace")
 
 
 def _is_unread() -> bool:

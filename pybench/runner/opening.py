@@ -8,7 +8,14 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, not_a_campaign
-from pybench.campaign.resolved_plan import is_stored, parse_resolved_plan, read_planned, store_planned, store_stop
+from pybench.campaign.resolved_plan import (
+    ResolvedPlan,
+    is_stored,
+    parse_resolved_plan,
+    read_planned,
+    store_planned,
+    store_stop,
+)
 from pybench.case import Case
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.errors import UsageError
@@ -25,16 +32,7 @@ def open_for_running(
     """
     plan = parse_resolved_plan(content)
     storage.make_folder(campaign.path, exist_ok=True)
-    # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
-    holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
-    known = read_planned(campaign) if campaign.plan_resolved.exists() else None
-    if holds_files and known is None:
-        raise not_a_campaign(campaign)
-    if known is not None and known.name != plan.name:
-        raise UsageError(
-            f"{campaign.path} is the campaign `{known.name}`, and this plan is `{plan.name}`",
-            hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
-        )
+    known = planned_before(campaign, plan)
     former = known.cases if known else None
     refuse_change(_plugins(former or ()), _plugins(plan.cases))
     if known is not None and not is_stored(campaign, content):
@@ -46,6 +44,26 @@ def open_for_running(
         return [], []
     old, new = {case.id for case in former}, {case.id for case in plan.cases}
     return [case for case in plan.cases if case.id not in old], [case for case in former if case.id not in new]
+
+
+def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
+    """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
+
+    Raises UsageError where the folder is of a plan with another name, or holds files and is no campaign.
+    """
+    if not campaign.path.is_dir():
+        return None
+    # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
+    holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
+    known = read_planned(campaign) if campaign.plan_resolved.exists() else None
+    if holds_files and known is None:
+        raise not_a_campaign(campaign)
+    if known is not None and known.name != plan.name:
+        raise UsageError(
+            f"{campaign.path} is the campaign `{known.name}`, and this plan is `{plan.name}`",
+            hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
+        )
+    return known
 
 
 def _plugins(cases: Iterable[Case]) -> list[Plugin]:

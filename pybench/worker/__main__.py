@@ -16,6 +16,8 @@ import time
 STARTED_NS = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 import atexit  # noqa: E402  the clock is read before the first import that costs something
+import contextlib  # noqa: E402
+import errno  # noqa: E402
 import fcntl  # noqa: E402
 import json  # noqa: E402
 import signal  # noqa: E402
@@ -48,13 +50,17 @@ def main(arguments: list[str]) -> int:
     except MemoryError as error:
         report = _ended("oom", Reason(Cause.MEMORY_ERROR, str(error) or "Python could not allocate memory"))
     except Exception as error:  # whatever a framework throws: the outcome is `crashed`, the traceback is in the log
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # the disk of the log may be full
+            traceback.print_exc()
         report = _ended("crashed", Reason(Cause.EXCEPTION, in_short(error, 500), (type(error).__name__,)))
+        if full := _full_disk(error, Path(given.get("FOLDER", "."))):
+            report = {"outcome": "usage_error", "message": full.message, "hint": full.hint}
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pybench":
             lacks = f"this installation of pybench lacks a part: {error}"
             report = {"outcome": "usage_error", "message": lacks, "hint": "install pybench again, then run again"}
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     _send(descriptor, report)
     return 0 if report.get("outcome", "ok") == "ok" else 1
 
@@ -95,6 +101,21 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
         return job.do(folder, campaign, spawned_ns=int(given["--spawned-ns"]), started_ns=STARTED_NS)
     except InputError as error:
         return _ended("build_failed", Reason(Cause.INPUT_REFUSED, str(error)))
+
+
+def _full_disk(error: BaseException, folder: Path) -> UsageError | None:
+    """The error to show where an exception arose from a full disk, which is no result of a case; else None."""
+    from pybench.campaign.storage import FULL, storage_error
+
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL:
+            return storage_error(cause, Path(cause.filename or folder))
+        cause = cause.__cause__ or cause.__context__
+    full = os.strerror(errno.ENOSPC)
+    if full in str(error) or os.statvfs(folder).f_bavail == 0:  # libraries that write in C++, some without the reason
+        return storage_error(OSError(errno.ENOSPC, f"{full} ({in_short(error)})"), folder)
+    return None
 
 
 def _ended(outcome: str, reason: Reason) -> dict[str, Any]:

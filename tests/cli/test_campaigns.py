@@ -354,6 +354,35 @@ def test_a_disk_too_full_for_what_a_worker_writes_is_no_result_of_the_case(
     assert "2 ok of 2 runs" in capsys.readouterr().out
 
 
+def test_a_disk_that_fills_while_an_artefact_is_made_fails_no_case(
+    plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torch writes the checkpoint, onnx the file: neither is a `build_failed` that would stay after there is room."""
+    plan.write_text(
+        "schema_version: 1\nname: trial\nrepetitions: 1\nmatrix:\n"
+        "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, iterations: 2}\n"
+    )
+    with small_disk_of(tmp_path / "disk", "64k") as disk:
+        arguments = ["run", str(plan), "--out", str(disk / "campaign")]
+        for size in ("120k", "200k", "300k"):
+            assert main(arguments) == 2
+            said = capsys.readouterr().err
+            assert "No space left on device" in said
+            assert "not made" not in said
+            assert "build_failed" not in said
+            subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
+        subprocess.run(["mount", "-o", "remount,size=4m", disk], check=True)
+        assert main(arguments) == 0
+        assert "1 ok of 1 run" in capsys.readouterr().out
+
+
+def test_a_dry_run_refuses_the_folder_that_a_run_would_refuse(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(plan), "--repetitions", "1"]) == 0
+    plan.write_text(PLAN.replace("trial", "other"))
+    assert main(["run", str(plan), "--out", "results/trial", "--dry-run"]) == 2
+    assert "results/trial is the campaign `trial`, and this plan is `other`" in capsys.readouterr().err
+
+
 def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     """A real pseudo-terminal: the line is rewritten, and gone at the end."""
     leader, follower = pty.openpty()

@@ -5,6 +5,7 @@ traceback."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_analyse_prints_findings_and_tables(typical: Path) -> None:
     assert result.returncode == EXIT_OK
     for words in ("int8 instead of fp32", "Reliability", "Verdicts: int8 in place of fp32", "equal ids"):
         assert words in result.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_locale_without_a_character_gets_a_question_mark(typical: Path, encoding: str) -> None:
+    variables = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-m", "pybench.cli", "analyse", str(typical)]
+    ended = subprocess.run(command, env=os.environ | variables, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert "required ? 1." in ended.stdout.decode(encoding)
 
 
 def test_analyse_as_json_holds_estimates_with_intervals(typical: Path) -> None:

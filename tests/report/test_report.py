@@ -415,7 +415,7 @@ def test_runs_that_do_not_count_are_named_and_in_no_number(tmp_path: Path) -> No
     page = write_report(load(builder.path))
     assert rows_of(page, "metrics")[0]["n"] == "2"
     assert (
-        "1 runs are in blocks beyond the plan's repetitions; they do not count."
+        "Not counted, because of blocks beyond the plan's repetitions: 1 run."
         in (page.parent / "tables" / "coverage.md").read_text()
     )
 

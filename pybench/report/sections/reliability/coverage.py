@@ -6,6 +6,7 @@ from __future__ import annotations
 from pybench.campaign.layout import COVERING
 from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.tables import Column, Table, number_cell, text_cell
+from pybench.words import counted
 
 
 def coverage_table(coverage: Coverage) -> Table:
@@ -28,9 +29,11 @@ def coverage_table(coverage: Coverage) -> Table:
     notes = [f"{coverage.covered_text} (outcome {covering})."]
     if coverage.orphans:
         runs, cases = sum(coverage.orphans.values()), len(coverage.orphans)
-        notes.append(f"{runs} runs are of {cases} cases that are not in the plan; they do not count.")
+        of = f"{counted(runs, 'run')} of {counted(cases, 'case')}"
+        notes.append(f"Not counted, because the plan no longer has the case: {of}.")
     if coverage.beyond:
-        notes.append(f"{coverage.beyond} runs are in blocks beyond the plan's repetitions; they do not count.")
+        beyond = counted(coverage.beyond, "run")
+        notes.append(f"Not counted, because of blocks beyond the plan's repetitions: {beyond}.")
     if coverage.finished:
         notes.append(guard_text(coverage))
     return Table("coverage", "Coverage of the plan", columns, tuple(rows), tuple(notes))
