@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -406,7 +407,8 @@ def open_campaign(path: str | os.PathLike[str]) -> CampaignDirectory:
     campaign = CampaignDirectory(Path(path))
     if not campaign.plan_resolved.is_file():
         what = "is not a folder" if not campaign.path.is_dir() else f"is not a campaign: it has no {PLAN_RESOLVED}"
-        raise UsageError(
-            f"{path} {what}", hint="give the folder that `pybench run` printed, such as results/quickstart"
-        )
+        hint = "give the folder that `pybench run` printed, such as results/quickstart"
+        if campaign.path.is_file() and campaign.path.name.endswith((".zip", ".tar.zst")):
+            hint = f"`pybench fetch {shlex.quote(str(path))}` unpacks a published archive into a folder; give that one"
+        raise UsageError(f"{path} {what}", hint=hint)
     return campaign

@@ -126,6 +126,8 @@ def storage_error(error: OSError, path: Path, option: str = "--out") -> UsageErr
         errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
         errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
         errno.EROFS: f"this file system is read-only: choose another folder with {option}",
+        errno.EEXIST: f"it is a file: choose a folder with {option}",
+        errno.ENOTDIR: f"it is in a file, which can have no folder: choose another place with {option}",
         errno.EACCES: f"no permission to write there: choose another folder with {option}",
     }
     return UsageError(f"cannot write {path}: {error.strerror}", hint=hints.get(error.errno or 0))

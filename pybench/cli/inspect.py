@@ -20,6 +20,7 @@ from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
 from pybench.onnx_file.inputs import FreeDimensions, Misfit, fed_shapes, fixed_batch, parse_sizes
+from pybench.onnx_file.products import UNCOUNTED
 from pybench.words import counted
 
 MOST_OPERATORS = 12  # that the text lists; --json has all
@@ -77,7 +78,7 @@ def inspect(
             {**facts.as_json(), "pass": one_pass.as_json(), "runtimes": [opening.as_json() for opening in openings]}
         )
         return
-    rows = [*_rows(facts), *_pass_rows(one_pass)]
+    rows = [*_rows(facts), *_pass_rows(one_pass, facts.operators)]
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
         print(f"{label:<{width}}  {text}")
@@ -147,11 +148,13 @@ def _value_text(value: Value) -> str:
     return f"{value.name}  {value.element or value.form} {text}"
 
 
-def _pass_rows(one_pass: Pass) -> Iterator[tuple[str, str]]:
+def _pass_rows(one_pass: Pass, operators: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if one_pass.fed is not None:
         yield "one pass at", ", ".join(f"{name} {list(sizes)}" for name, sizes in one_pass.fed.items())
     if one_pass.flops is not None:
-        yield "computes", f"{_prefixed(one_pass.flops)}FLOPs in convolutions and matrix products"
+        left_out = ", ".join(f"{name} {number}" for name, number in operators.items() if name in UNCOUNTED)
+        rest = f"; not counted: {left_out}" if left_out else ""
+        yield "computes", f"{_prefixed(one_pass.flops)}FLOPs in convolutions and matrix products{rest}"
     if one_pass.why_not is not None:
         yield "computes", f"not known: {one_pass.why_not}"
 

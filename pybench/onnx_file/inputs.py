@@ -108,12 +108,20 @@ def fed_shapes(
     return shapes
 
 
+def takes_ids(inputs: Sequence[Value]) -> bool:
+    """Whether an input has a dimension that `seq_len` sets."""
+    return any(_is_ids(value) for value in inputs)
+
+
+def _is_ids(value: Value) -> bool:
+    return value.element.startswith("int") and len(value.shape or ()) == _DIMENSIONS_OF_IDS
+
+
 def check_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
     """Raises Misfit where a size is what a factor of its own sets: the batch, or the sequence of ids."""
     for key, size in sizes.items():
         value, position = _dimension(inputs, key)
-        is_ids = value.element.startswith("int") and len(value.shape or ()) == _DIMENSIONS_OF_IDS
-        factor = "batch" if position == 0 else "seq_len" if is_ids else None
+        factor = "batch" if position == 0 else "seq_len" if _is_ids(value) else None
         if factor is not None and not isinstance((value.shape or ())[position], int):
             raise Misfit(f"{key} is what `{factor}` sets", f"write {factor}: {size}", "shapes")
 
@@ -267,4 +275,5 @@ def _check(value: Value) -> None:
         raise Misfit(f"the input {value.name} states no number of dimensions", again)
     if 0 in value.shape:
         position = value.shape.index(0)
-        raise Misfit(f"dimension {position} of the input {value.name} has size 0, so nothing is computed of it", again)
+        what = f"dimension {position} of the input {value.name} has size 0, so nothing is computed of it"
+        raise Misfit(what, "export the model with a size of at least 1 there, or with a free dimension")

@@ -17,6 +17,8 @@ MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv",
 INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 # Of weights that are stored in few bits, each block of them with a scale: an operator of onnxruntime.
 STORED_PRODUCT = "MatMulNBits"
+# What multiplies matrices, or contains a graph that may, and is in no count of operations.
+UNCOUNTED = frozenset({"Attention", "Einsum", "GRU", "If", "LSTM", "Loop", "RNN", "Scan"})
 MATRIX_PRODUCTS = frozenset({"Gemm", "MatMul", "FusedGemm", "FusedMatMul", STORED_PRODUCT})
 NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}

@@ -21,7 +21,7 @@ from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
 from pybench.onnx_file.graph import OnnxModel
-from pybench.onnx_file.inputs import Misfit, batch_to_rewrite
+from pybench.onnx_file.inputs import Misfit, batch_to_rewrite, takes_ids
 from pybench.plan.cells import Cell, Path, Setting, count_of, text_of, value_of
 from pybench.plan.decoders import decoder_problem
 from pybench.plan.fed_inputs import misfit_of_inputs
@@ -34,6 +34,7 @@ from pybench.plan.pictures import picture_problem
 from pybench.plan.quantising import pair_problems, quantiser_problems
 from pybench.plan.training import is_trained_on, trainable_models, untrainable
 
+_NO_IDS = "it sets the second dimension of token ids, and no input of the file has token ids"
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -56,7 +57,8 @@ class CaseBuilder:
         for cell in cells:
             settings = self._with_defaults(cell)
             case = self._sound_case(settings, cell, entry, damaged)
-            resting = frozenset() if case is None else case.idle  # what a refused case would use is not known
+            # What a refused case would use is not known.
+            resting = frozenset() if case is None else case.idle | self._unread(case)
             for name, setting in cell.items():
                 if setting.value is not None:  # null asks for nothing
                     key = _key(setting.path)
@@ -67,7 +69,7 @@ class CaseBuilder:
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
             rule = factors_of(self.catalogue)[name].idle
-            because = None if rule is None else rule.because
+            because = _NO_IDS if rule is None else rule.because
             self._say(path, f"`{name}` changes nothing in this entry", because, at_key=True)
         return built
 
@@ -268,6 +270,11 @@ class CaseBuilder:
     def _own_model(self, case: Case) -> OnnxModel | None:
         """What the user's ONNX file says, if the case has one."""
         return self.files.model(case.model) if case.model is not None and case.names_onnx else None
+
+    def _unread(self, case: Case) -> frozenset[str]:
+        """Factors that change nothing about a case, because the user's ONNX file has no input that follows them."""
+        model = self._own_model(case)
+        return frozenset({"seq_len"} if model is not None and not takes_ids(model.graph.fed) else ())
 
     def _feeds(self, case: Case, settings: dict[str, Setting], damaged: bool) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""

@@ -45,6 +45,7 @@ _COLUMNS = (
     Column("B", ("after",), numeric=True),
     Column("B/A, or B−A in pp", estimate_fields("change"), numeric=True),
 )
+_CONTEXT = "context"
 _WITHOUT_VERDICT = (Change.NOT_COMPARED, Change.NOT_COMPARABLE)
 
 
@@ -67,9 +68,15 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The sentences and the tables, as a summary of continuous integration shows them."""
-    tables = [to_markdown(table) for table in comparison_tables(comparison) if table.rows]
+    tables = [_folded(table) for table in comparison_tables(comparison) if table.rows]
     sentences = "".join(f"- {sentence}\n" for sentence in comparison_sentences(comparison))
     return "\n".join([sentences, *tables])
+
+
+def _folded(table: Table) -> str:
+    """Context opens by a click: it has several times as many rows as what is judged."""
+    text = to_markdown(table)
+    return f"<details><summary>{table.title}</summary>\n\n{text}\n</details>\n" if table.name == _CONTEXT else text
 
 
 def comparison_sentences(comparison: Comparison) -> list[str]:
@@ -111,6 +118,12 @@ def _machine_sentences(comparison: Comparison) -> list[str]:
             f"The two campaigns ran {format_duration(comparison.apart_s)} apart: "
             "what changed of the machine between them is in no interval."
         )
+    for code, (before, after) in comparison.disturbed.items():
+        name = code.code.replace("_", " ").capitalize()
+        found.append(
+            f"{name} ({code.meaning}): {before} of {counted(comparison.runs_before, 'run')} of A, "
+            f"{after} of {counted(comparison.runs_after, 'run')} of B."
+        )
     if comparison.shift is not None:
         least, most = map(factor_above_one, comparison.shift)
         found.append(
@@ -140,7 +153,7 @@ def _judged_table(comparison: Comparison) -> Table:
 def _context_table(comparison: Comparison) -> Table:
     rows = tuple(_row(change) for change in comparison.changes if change.change is Change.NOT_JUDGED)
     notes = ("Each interval is at 95 % by itself; of many, some exclude 1 although nothing changed.",)
-    return Table("context", "Context that is not judged", _COLUMNS, rows, notes)
+    return Table(_CONTEXT, "Context that is not judged", _COLUMNS, rows, notes)
 
 
 def _software_table(comparison: Comparison) -> Table:

@@ -383,6 +383,15 @@ def test_a_dry_run_refuses_the_folder_that_a_run_would_refuse(plan: Path, capsys
     assert "results/trial is the campaign `trial`, and this plan is `other`" in capsys.readouterr().err
 
 
+def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(
+    plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for out, told in {"file": "it is a file: choose a folder", "file/in": "choose another place"}.items():
+        assert main(["run", str(plan), "--out", out]) == 2
+        assert told in capsys.readouterr().err
+
+
 def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     """A real pseudo-terminal: the line is rewritten, and gone at the end."""
     leader, follower = pty.openpty()

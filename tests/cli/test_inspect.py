@@ -41,6 +41,21 @@ def test_a_file_is_shown_with_what_a_pass_computes(tmp_path: Path, capsys: pytes
     assert on_cpu(found)["says"] == "yes"
 
 
+def test_what_multiplies_and_is_not_counted_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [
+        helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=4),
+        helper.make_node("MatMul", ["x", "m"], ["z"]),
+    ]
+    weights = {
+        name: np.ones(shape, np.float32) for name, shape in {"w": (1, 4, 3), "r": (1, 4, 4), "m": (3, 5)}.items()
+    }
+    outputs = [("y", onnx.TensorProto.FLOAT, None), ("z", onnx.TensorProto.FLOAT, None)]
+    onnx.save(model(nodes, [("x", onnx.TensorProto.FLOAT, (2, 1, 3))], outputs, weights), tmp_path / "model.onnx")
+    assert main(["inspect", str(tmp_path / "model.onnx")]) == 0
+    said = "60 FLOPs in convolutions and matrix products; not counted: RNN 1\n"
+    assert said in capsys.readouterr().out
+
+
 def test_a_free_dimension_is_set_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write("free-height-and-width", tmp_path)
     found = inspected(path, capsys)

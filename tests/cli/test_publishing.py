@@ -145,19 +145,21 @@ def test_a_zip_is_replayed_as_it_is(published: Path, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("verb", ["replay", "publish"])
 def test_a_file_that_is_no_publication_is_refused(verb: str, published: Path, tmp_path: Path) -> None:
-    text, empty = tmp_path / "notes.txt", tmp_path / "empty.zip"
+    text, short, empty = (tmp_path / name for name in ("notes.txt", "short.zip", "empty.zip"))
     text.write_text("no zip\n")
+    short.write_bytes(b"")
     zipfile.ZipFile(empty, "w").close()
     run = next(name for name in zipfile.ZipFile(published / "small.zip").namelist() if name.endswith("/summary.json"))
     changed = rewritten_zip(published / "small.zip", tmp_path / "changed.zip", {run: b"{}"})
     told = {
-        text: "is not a complete zip",
-        empty: f"is not a publication of pybench: it has no {sums.SUMS}",
-        changed: run,
+        text: ("is not an archive\n  hint: give a published archive (.zip, .tar.zst)", EXIT_USAGE),
+        short: ("is not a complete zip", EXIT_CORRUPT),
+        empty: (f"is not a publication of pybench: it has no {sums.SUMS}", EXIT_CORRUPT),
+        changed: (run, EXIT_CORRUPT),
     }
-    for file, words in told.items():
+    for file, (words, code) in told.items():
         done = _pybench(verb, file, *(["--dry-run"] if verb == "publish" else []))
-        assert done.returncode == EXIT_CORRUPT, done.stderr
+        assert done.returncode == code, done.stderr
         assert str(file) in done.stderr
         assert words in done.stderr
 

@@ -76,6 +76,15 @@ def test_a_folder_that_is_no_campaign_is_two(tmp_path: Path, command: str) -> No
     assert "is not a campaign" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["check", "analyse", "status"])
+def test_an_archive_in_place_of_a_folder_is_to_be_fetched(tmp_path: Path, command: str) -> None:
+    archive = tmp_path / "of mine.tar.zst"
+    archive.write_bytes(b"")
+    result = _pybench(command, archive)
+    assert result.returncode == EXIT_USAGE
+    assert f"`pybench fetch '{archive}'`" in result.stderr
+
+
 def test_analyse_prints_findings_and_tables(typical: Path) -> None:
     result = _pybench("analyse", typical)
     assert result.returncode == EXIT_OK

@@ -66,6 +66,23 @@ def test_a_fixed_batch_that_is_none_is_a_problem(tmp_path: Path, problems: Probl
     assert "it takes batch 2 as it is, and `fixed_batch` is 1" in said
 
 
+def test_a_sequence_that_no_input_of_the_file_has_makes_no_second_case(
+    tmp_path: Path, problems: Problems, load: Load
+) -> None:
+    write("plain", tmp_path)
+    told = "9:5: `seq_len` changes nothing in this entry (it sets the second dimension of token ids, and no input"
+    (said,) = problems(entry() + "    seq_len: [16, 32]\n")
+    assert said.startswith(told)
+    mixed = entry(batch="1").replace("model.onnx", "[model.onnx, distilbert]") + "    seq_len: [16, 32]\n"
+    cases = load(mixed).cases
+    assert [(case.model, case.seq_len) for case in cases] == [
+        ("model.onnx", 128),
+        ("distilbert", 16),
+        ("distilbert", 32),
+    ]
+    assert cases[0].id == load(entry(batch="1")).cases[0].id
+
+
 @pytest.mark.parametrize(
     "name", ["free-height-and-width", "string-input", "no-inputs", "unranked-input", "sequence-output", "string-output"]
 )

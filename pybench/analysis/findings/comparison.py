@@ -34,12 +34,20 @@ from pybench.analysis.statistics.paired import ALPHA, holm
 from pybench.analysis.statistics.pivot import LimitTest, Pivot, p_beyond
 from pybench.analysis.units import UnitEffect, UnitScores, collect_units
 from pybench.case import Case, catalogue_of
+from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
 TOLERANCE = 0.05  # a ratio worse by more than this is a regression
 TOLERANCE_PP = 1.0  # percentage points that an accuracy may fall
 PERCENT = 100.0
+# What others did to the machine during a run: the reason to run again before a change is believed.
+DISTURBANCES = (
+    CautionCode.BUSY_MACHINE,
+    CautionCode.NODE_SHARED,
+    CautionCode.FOREIGN_PROCESS,
+    CautionCode.THROTTLED,
+)
 
 
 class Change(StrEnum):
@@ -105,7 +113,9 @@ class Comparison:
 
     apart_s: from the last end of a run of the earlier campaign to the first begin of the later one; 0: the two overlap
     runs_after: `ok` runs of B in the common cases
+    runs_before: those of A
     runs_shared: how many of them are runs of A, byte for byte
+    disturbed: what others did to the machine -> how many of these runs of A and of B it may have changed
     only_before, only_after: cases that only one side's plan has
     unknown: stored metric that this pybench has no row of -> values on both sides
     """
@@ -119,7 +129,9 @@ class Comparison:
     tolerance: float
     tolerance_pp: float
     runs_after: int
+    runs_before: int
     runs_shared: int
+    disturbed: Mapping[CautionCode, tuple[int, int]]
     apart_s: float | None = None
 
     @property
@@ -178,7 +190,11 @@ class Comparison:
                 "median": statistics.median(self.found_from) if self.found_from else None,
             },
             "runs_after": self.runs_after,
+            "runs_before": self.runs_before,
             "runs_shared": self.runs_shared,
+            "disturbed_runs": {
+                code.code: {"before": before, "after": after} for code, (before, after) in self.disturbed.items()
+            },
             "changes": [change.as_json() for change in self.changes],
             "only_before": [{"case_id": case.id, "title": case.title()} for case in self.only_before],
             "only_after": [{"case_id": case.id, "title": case.title()} for case in self.only_after],
@@ -241,7 +257,8 @@ def compare(
     sides = [side_of(dataset) for dataset in (before, after)]
     common = [case for case_id, case in before.cases.items() if case_id in after.cases]
     other_boards = {} if across_boards else _other_boards(before, after, common)
-    earlier = {*before.digests_of(common)} - {""}  # an older pybench stored none
+    former = before.digests_of(common)
+    earlier = {*former} - {""}  # an older pybench stored none
     later = after.digests_of(common)
     changes = changes_between(
         sides[0], sides[1], common, compared, judged, Tolerances(tolerance, tolerance_pp), other_boards
@@ -255,9 +272,24 @@ def compare(
         tolerance=tolerance,
         tolerance_pp=tolerance_pp,
         runs_after=len(later),
+        runs_before=len(former),
         runs_shared=sum(digests in earlier for digests in later),
+        disturbed=_disturbed(before, after, common),
         apart_s=_apart_s(before, after, common),
     )
+
+
+def _disturbed(before: Dataset, after: Dataset, cases: Sequence[Case]) -> dict[CautionCode, tuple[int, int]]:
+    """Caution -> how many `ok` runs of both sides have it, where any has."""
+    counts = [_cautions_of(dataset, cases) for dataset in (before, after)]
+    found = {code: (counts[0][code.code], counts[1][code.code]) for code in DISTURBANCES}
+    return {code: both for code, both in found.items() if any(both)}
+
+
+def _cautions_of(dataset: Dataset, cases: Sequence[Case]) -> Counter[str]:
+    is_meant = dataset.cautions["case_id"].is_in([case.id for case in cases])
+    runs = dataset.cautions.filter(is_meant).select("case_id", "block", "code").unique()
+    return Counter(runs["code"].to_list())
 
 
 def changes_between(

@@ -86,9 +86,12 @@ def parse(text: str) -> Reference:
     if Path(path).is_dir():
         return LayoutReference(Path(path), tag, digest)
     if text.startswith((".", "/", "oci:/", "oci:.")) or text.endswith(ENDINGS):
+        is_on_the_web = text.startswith(("https://", "http://"))
         raise UsageError(
-            f"{text} does not exist",
-            hint=f"give an archive ({', '.join(ENDINGS)}), a folder with an OCI layout, or HOST/NAME:TAG",
+            f"{text} is an address of the web, which is not downloaded" if is_on_the_web else f"{text} does not exist",
+            hint="download the archive, as with `curl -LO`, then give its path"
+            if is_on_the_web
+            else f"give an archive ({', '.join(ENDINGS)}), a folder with an OCI layout, or HOST/NAME:TAG",
         )
     return parse_registry(text)
 

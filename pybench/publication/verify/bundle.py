@@ -21,7 +21,7 @@ from typing import Protocol
 from pybench.campaign import storage
 from pybench.errors import CorruptError, UsageError
 from pybench.publication.carry.artefact import ARTEFACT_TYPE, LAYER_TITLE, LAYOUT, TITLE, find_in_index
-from pybench.publication.carry.reference import DIGEST, LayoutReference, Reference, RegistryReference
+from pybench.publication.carry.reference import DIGEST, ENDINGS, LayoutReference, Reference, RegistryReference
 from pybench.publication.carry.registry import Registry
 from pybench.publication.carry.transport import RegistryAccess
 from pybench.publication.pack import sums
@@ -63,6 +63,7 @@ def open_bundle(reference: Reference, access: RegistryAccess, limits: Limits, wo
     elif _is_tar(reference.file):
         yield _Tar(reference.file)
     else:
+        _refuse_no_archive(reference.file)
         with _opened_zip(reference.file) as archive:
             yield _Zip(str(reference.file), archive)
 
@@ -214,6 +215,14 @@ class _Zip:
 
     def unpack(self, unpacking: Unpacking) -> None:
         unpack_zip(self._archive, unpacking, frozenset(_UNLISTED), self.where)
+
+
+def _refuse_no_archive(file: Path) -> None:
+    """Another file, such as a plan, is not a damaged archive."""
+    with open(file, "rb") as opened:
+        begins_as_zip = opened.read(2) == b"PK"
+    if not begins_as_zip and not file.name.endswith(ENDINGS):
+        raise UsageError(f"{file} is not an archive", hint=f"give a published archive ({', '.join(ENDINGS)})")
 
 
 @contextmanager

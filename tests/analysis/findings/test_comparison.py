@@ -15,6 +15,7 @@ import pytest
 
 from pybench.analysis.findings.comparison import Change, Comparison, compare
 from pybench.case import Case
+from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.report.comparison_tables import comparison_markdown, comparison_sentences, comparison_tables
 from pybench.report.numbers import factor_above_one
@@ -306,6 +307,29 @@ def test_the_time_between_two_campaigns_is_told_unless_they_ran_in_turns(tmp_pat
     assert found.as_json()["seconds_apart"] == found.apart_s
     told = "The two campaigns ran 3.0 h apart: what changed of the machine between them is in no interval."
     assert told in comparison_sentences(found)
+
+
+def test_runs_that_others_disturbed_are_told_of_both_sides(tmp_path: Path) -> None:
+    builders = [CampaignBuilder(tmp_path / name, [INFER], repetitions=3) for name in ("a", "b")]
+    doubts = [Caution(code, "as seen") for code in (CautionCode.BUSY_MACHINE, CautionCode.OUTLIERS)]
+    for builder, disturbed in zip(builders, (0, 2), strict=True):
+        for block in (1, 2, 3):
+            value = {"latency_p50_ms": 1.0 + (block + disturbed) / 1000}
+            builder.run(INFER, block, value, cautions=doubts if block <= disturbed else [])
+    found = compare(*(load(builder.path) for builder in builders))
+    told = (
+        "Busy machine (other processes used the CPUs while this run was measured): 0 of 3 runs of A, 2 of 3 runs of B."
+    )
+    assert told in comparison_sentences(found)
+    assert not any("outliers" in sentence.lower() for sentence in comparison_sentences(found))
+    assert found.as_json()["disturbed_runs"] == {"busy_machine": {"before": 0, "after": 2}}
+
+
+def test_context_is_folded_in_markdown(tmp_path: Path) -> None:
+    text = comparison_markdown(_compare(tmp_path, 1.3))
+    folded = text.partition("<details><summary>Context that is not judged</summary>")[2].partition("</details>")[0]
+    assert "Mean latency" in folded
+    assert "Changes from A to B" not in folded
 
 
 def test_markdown_has_the_sentences_and_every_table(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def test_only_this_machine_is_loopback(host: str, is_loopback: bool) -> None:
     assert parse_registry(f"{host}/x").is_loopback is is_loopback
 
 
+def test_an_address_of_the_web_is_to_be_downloaded_first() -> None:
+    with pytest.raises(UsageError, match="an address of the web, which is not downloaded") as refused:
+        parse("https://zenodo.org/records/1/files/mine.zip")
+    assert refused.value.hint is not None
+    assert refused.value.hint.startswith("download the archive")
+
+
 def test_what_exists_is_a_file_or_a_layout(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"")
     (tmp_path / "layout").mkdir()
