@@ -110,12 +110,18 @@ def _full_disk(error: BaseException, folder: Path) -> UsageError | None:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in FULL:
-            return storage_error(cause, Path(cause.filename or folder))
+            return storage_error(cause, Path(cause.filename or _fullest(folder)))
         cause = cause.__cause__ or cause.__context__
     full = os.strerror(errno.ENOSPC)
     if full in str(error) or os.statvfs(folder).f_bavail == 0:  # libraries that write in C++, some without the reason
-        return storage_error(OSError(errno.ENOSPC, f"{full} ({in_short(error)})"), folder)
+        return storage_error(OSError(errno.ENOSPC, f"{full} ({in_short(error)})"), _fullest(folder))
     return None
+
+
+def _fullest(folder: Path) -> Path:
+    """Where there is less room: the folder, or that of temporary files."""
+    places = [folder, Path(os.environ.get("TMPDIR", "/tmp"))]
+    return min((place for place in places if place.is_dir()), key=lambda place: os.statvfs(place).f_bavail)
 
 
 def _ended(outcome: str, reason: Reason) -> dict[str, Any]:
