@@ -38,8 +38,8 @@ def print_queue(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
     left = open_attempts(campaign, plan)
     if left:
         print(
-            f"started by jobs and not finished: {counted(len(left), 'run')}; "
-            "`pybench settle` closes the runs of jobs that have ended"
+            f"begun by jobs and not finished: {counted(len(left), 'run')}; "
+            "those of running jobs go on, and `pybench settle` closes those of jobs that have ended"
         )
 
 
