@@ -13,6 +13,7 @@ import typer
 
 from pybench.cli.show import say
 from pybench.errors import UsageError
+from pybench.words import is_utf_8
 
 LONGEST_NAME = 64  # characters, as the plan's schema has it
 
@@ -25,6 +26,8 @@ def init(
     Its campaign is named after the file. An existing file is never overwritten.
     """
     target = path / "plan.yaml" if path.is_dir() else path
+    if not is_utf_8(target):
+        raise UsageError(f"{target}: its path is not UTF-8", hint="give another name")
     name = _campaign_name(target)
     text = resources.files("pybench.plan").joinpath("starter.yaml").read_text(encoding="utf-8")
     try:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import BITS, ExternalData, OnnxGraph, OnnxModel, OnnxNode, node_name, read_model
+from pybench.words import is_utf_8
 
 LARGEST_BYTES = 2**31 - 1  # of a message of protobuf: onnxruntime and TensorRT read no larger file
 EXPORT_AGAIN = "export the model again, and check it with onnx.checker.check_model"
@@ -55,6 +56,8 @@ def read_sound(path: Path) -> OnnxModel:
 
 def opened(path: Path) -> OnnxModel | Fault:
     """The model in a file, or what keeps every runtime from running it."""
+    if not is_utf_8(path):
+        return Fault("its path is not UTF-8, and runtimes open no such path", "rename the file, or the folder with it")
     with open(path, "rb") as file:
         beginning = file.read(32)
     for magic, (what, hint) in _OTHER_FORMATS.items():

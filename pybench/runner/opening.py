@@ -19,6 +19,7 @@ from pybench.campaign.resolved_plan import (
 from pybench.case import Case
 from pybench.catalogue.plugins import Plugin, refuse_change
 from pybench.errors import UsageError
+from pybench.words import is_utf_8
 
 
 def open_for_running(
@@ -49,8 +50,11 @@ def open_for_running(
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
     """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
 
-    Raises UsageError where the folder is of a plan with another name, or holds files and is no campaign.
+    Raises UsageError where the folder is of a plan with another name, holds files and is no campaign, or has a path
+    that libraries do not open.
     """
+    if not is_utf_8(campaign.path):
+        raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")
     if not campaign.path.is_dir():
         return None
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.

@@ -392,6 +392,18 @@ def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(
         assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("options", [["--dry-run"], []])
+def test_a_folder_whose_path_is_not_utf_8_is_refused_before_anything_is_made(
+    plan: Path, tmp_path: Path, options: list[str]
+) -> None:
+    """ONNX Runtime opens no such path: every run would be `crashed`."""
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan), "--out", b"r\xff", *options]
+    ended = subprocess.run(command, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert b"its path is not UTF-8\n  hint: choose another folder with --out" in ended.stderr
+    assert not any(entry.name.startswith("r") for entry in tmp_path.iterdir())
+
+
 def test_on_a_terminal_the_progress_is_one_line(plan: Path) -> None:
     """A real pseudo-terminal: the line is rewritten, and gone at the end."""
     leader, follower = pty.openpty()

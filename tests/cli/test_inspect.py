@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +140,20 @@ def test_a_wrong_shape_is_refused(
 ) -> None:
     assert main(["inspect", str(write("plain", tmp_path)), *options]) == 2
     assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("inspect", b"its path is not UTF-8, and runtimes open no such path\n  hint: rename the file"),
+        ("init", b"its path is not UTF-8\n  hint: give another name"),
+    ],
+)
+def test_a_path_that_is_not_utf_8_is_one_error(tmp_path: Path, command: str, told: bytes) -> None:
+    path = os.fsencode(tmp_path) + b"/m\xff"
+    if command == "inspect":
+        write("plain", tmp_path).rename(os.fsdecode(path))
+    ended = subprocess.run([sys.executable, "-m", "pybench.cli", command, path], capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert command == "inspect" or list(tmp_path.iterdir()) == []
