@@ -375,14 +375,30 @@ _LATEX = {
     "|": r"\textbar{}", "*": "{*}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "-": r"{-}",
     "[": "{[}", "]": "{]}", "−": r"$-$", "—": "---", "–": "--", "×": r"$\times$", "…": r"\ldots{}", "µ": r"$\mu$",
     "≥": r"$\ge$", "≤": r"$\le$", "±": r"$\pm$", "²": r"$^2$", "³": r"$^3$", "⁶": r"$^6$", "⁹": r"$^9$",
-    "Δ": r"$\Delta$", "δ": r"$\delta$", "°": r"$^\circ$", "→": r"$\to$",
+    "Δ": r"$\Delta$", "δ": r"$\delta$", "°": r"$^\circ$", "→": r"$\to$", "ß": r"\ss{}", "æ": r"\ae{}", "ø": r"\o{}",
+    "Æ": r"\AE{}", "Ø": r"\O{}", "ł": r"\l{}", "Ł": r"\L{}",
 }  # fmt: skip
 _LATEX_SIGNS = str.maketrans(_LATEX)
+# Unicode's combining accents as LaTeX's commands.
+_LATEX_ACCENTS = {
+    "\N{COMBINING GRAVE ACCENT}": "`", "\N{COMBINING ACUTE ACCENT}": "'", "\N{COMBINING CIRCUMFLEX ACCENT}": "^",
+    "\N{COMBINING TILDE}": "~", "\N{COMBINING DIAERESIS}": '"', "\N{COMBINING RING ABOVE}": "r",
+    "\N{COMBINING CEDILLA}": "c", "\N{COMBINING CARON}": "v",
+}  # fmt: skip
 
 
 def _latex(text: str) -> str:
-    """ASCII and what `_LATEX` names; any other character by its code point, so that every engine compiles it."""
+    """ASCII, what `_LATEX` names and letters with an accent; any other character by its code point, so that every
+    engine compiles it."""
     named = _one_line(text).translate(_LATEX_SIGNS)
-    if named.isascii():
-        return named
-    return "".join(sign if sign.isascii() else rf"\texttt{{U+{ord(sign):04X}}}" for sign in named)
+    return named if named.isascii() else "".join(map(_latex_sign, unicodedata.normalize("NFC", named)))
+
+
+def _latex_sign(sign: str) -> str:
+    if sign.isascii():
+        return sign
+    parts = unicodedata.normalize("NFD", sign)
+    letter, accent = parts[0], parts[1:]
+    if letter.isascii() and accent in _LATEX_ACCENTS:
+        return rf"\{_LATEX_ACCENTS[accent]}{{{letter}}}"
+    return rf"\texttt{{U+{ord(sign):04X}}}"

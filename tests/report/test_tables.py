@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,14 @@ def test_latex_escapes_everything() -> None:
     assert r"100\% \$x\_1\textasciicircum{}2\$ \#\{\textasciitilde{}\}" in body
     assert r"\texttt{U+6F22}" in body
     assert "\x00" not in body
+
+
+def test_latex_names_letters_with_an_accent_for_every_engine() -> None:
+    """The second word is the first one as some file systems give it: letter and accent are two characters."""
+    composed, split = "Größe-é", unicodedata.normalize("NFD", "Größe-é")
+    table = Table("t", "title", (Column("A", ("a",)), Column("B", ("b",))), ((text_cell(composed), text_cell(split)),))
+    told = r"Gr\"{o}\ss{}e{-}\'{e}"
+    assert f"{told} & {told}" in to_latex(table).split(r"\midrule")[1]
 
 
 def test_latex_comments_cannot_be_escaped_from() -> None:
