@@ -96,7 +96,8 @@ def run(
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
-    runner.planned_before(campaign, resolved)
+    if source.text is not None:
+        runner.planned_before(campaign, resolved)
     if resolved.repetitions.rule is not None and not artefacts_only:
         refuse_parts(select, shard)
     options = runner.Options(

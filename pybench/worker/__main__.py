@@ -112,8 +112,9 @@ def _full_disk(error: BaseException, folder: Path) -> UsageError | None:
         if isinstance(cause, OSError) and cause.errno in FULL:
             return storage_error(cause, Path(cause.filename or _fullest(folder)))
         cause = cause.__cause__ or cause.__context__
-    full = os.strerror(errno.ENOSPC)
-    if full in str(error) or os.statvfs(folder).f_bavail == 0:  # libraries that write in C++, some without the reason
+    full, disk = os.strerror(errno.ENOSPC), os.statvfs(folder)
+    has_no_room = disk.f_blocks > 0 and disk.f_bavail == 0  # some network file systems tell neither
+    if full in str(error) or has_no_room:  # of libraries that write in C++, some without the reason
         return storage_error(OSError(errno.ENOSPC, f"{full} ({in_short(error)})"), _fullest(folder))
     return None
 
@@ -121,7 +122,7 @@ def _full_disk(error: BaseException, folder: Path) -> UsageError | None:
 def _fullest(folder: Path) -> Path:
     """Where there is less room: the folder, or that of temporary files."""
     places = [folder, Path(os.environ.get("TMPDIR", "/tmp"))]
-    return min((place for place in places if place.is_dir()), key=lambda place: os.statvfs(place).f_bavail)
+    return min(filter(Path.is_dir, places), key=lambda place: os.statvfs(place).f_bavail, default=folder)
 
 
 def _ended(outcome: str, reason: Reason) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from pybench.dataset import Dataset
 TOLERANCE = 0.05  # a ratio worse by more than this is a regression
 TOLERANCE_PP = 1.0  # percentage points that an accuracy may fall
 PERCENT = 100.0
-# What others did to the machine during a run: the reason to run again before a change is believed.
+# Doubts about the machine and not about the case: a reason to run both again before a change is believed.
 DISTURBANCES = (
     CautionCode.BUSY_MACHINE,
     CautionCode.NODE_SHARED,
@@ -115,7 +115,7 @@ class Comparison:
     runs_after: `ok` runs of B in the common cases
     runs_before: those of A
     runs_shared: how many of them are runs of A, byte for byte
-    disturbed: what others did to the machine -> how many of these runs of A and of B it may have changed
+    disturbed: doubt about the machine -> how many of these runs of A and of B have it
     only_before, only_after: cases that only one side's plan has
     unknown: stored metric that this pybench has no row of -> values on both sides
     """
