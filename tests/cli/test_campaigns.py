@@ -376,6 +376,30 @@ def test_a_disk_that_fills_while_an_artefact_is_made_fails_no_case(
         assert "1 ok of 1 run" in capsys.readouterr().out
 
 
+def test_a_changed_plan_of_a_read_only_campaign_is_one_error(
+    plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_disk_of(tmp_path / "disk", "4m") as disk:
+        arguments = ["run", str(plan), "--out", str(disk / "campaign")]
+        assert main(arguments) == 0
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        assert main([*arguments, "--repetitions", "3"]) == 2
+        assert "Read-only file system\n  hint: this file system is read-only" in capsys.readouterr().err
+
+
+def test_temporary_files_that_do_not_fit_are_told_by_their_folder(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan.write_text(
+        "schema_version: 1\nname: trial\nrepetitions: 1\nmatrix:\n"
+        "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, precision: int8, iterations: 2}\n"
+    )
+    with small_disk_of(tmp_path / "disk", "40k") as disk:
+        monkeypatch.setenv("TMPDIR", str(disk))
+        assert main(["run", str(plan)]) == 2
+        assert f"cannot write {disk}: No space left on device" in capsys.readouterr().err
+
+
 def test_a_dry_run_refuses_the_folder_that_a_run_would_refuse(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(plan), "--repetitions", "1"]) == 0
     plan.write_text(PLAN.replace("trial", "other"))
