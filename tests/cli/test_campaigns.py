@@ -421,7 +421,7 @@ def test_a_folder_whose_path_is_not_utf_8_is_refused_before_anything_is_made(
     plan: Path, tmp_path: Path, options: list[str]
 ) -> None:
     """ONNX Runtime opens no such path: every run would be `crashed`."""
-    command = [sys.executable, "-m", "pybench.cli", "run", str(plan), "--out", b"r\xff", *options]
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan), "--out", os.fsdecode(b"r\xff"), *options]
     ended = subprocess.run(command, capture_output=True, check=False)
     assert ended.returncode == 2
     assert b"its path is not UTF-8\n  hint: choose another folder with --out" in ended.stderr
