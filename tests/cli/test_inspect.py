@@ -153,7 +153,9 @@ def test_a_path_that_is_not_utf_8_is_one_error(tmp_path: Path, command: str, tol
     path = os.fsencode(tmp_path) + b"/m\xff"
     if command == "inspect":
         write("plain", tmp_path).rename(os.fsdecode(path))
-    ended = subprocess.run([sys.executable, "-m", "pybench.cli", command, path], capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pybench.cli", command, os.fsdecode(path)], capture_output=True, check=False
+    )
     assert ended.returncode == 2
     assert told in ended.stderr
     assert command == "inspect" or list(tmp_path.iterdir()) == []
