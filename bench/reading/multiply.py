@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench.campaign import digests, layout
+from pybench.campaign import digests, extract, layout
 from pybench.campaign.directory import CampaignDirectory, RunDirectory, open_campaign
 from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.case import Case, Repetitions, case_to_json
@@ -133,6 +133,7 @@ def _write_run(directory: RunDirectory, case: Case, template: Template, number: 
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.write(descriptor, content)
         os.close(descriptor)
+    extract.store(directory)
 
 
 def _all_files(files: Mapping[str, bytes], template: Template, listed: bytes) -> Iterator[tuple[str, bytes]]:

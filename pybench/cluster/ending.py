@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pybench.campaign import layout, storage
+from pybench.campaign import extract, layout, storage
 from pybench.campaign.batch_job import SLURM, BatchJob
 from pybench.campaign.claims import STALE_S, heartbeat_age_s, read_claimant
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
@@ -105,7 +105,7 @@ def _close(attempt: RunDirectory, outcome: Outcome, plan: ResolvedPlan) -> None:
     storage.make_folder(attempt.path, exist_ok=True)
     if not attempt.file(layout.CASE).exists():  # its runner had claimed it, and no more
         storage.write_json(attempt.file(layout.CASE), _request(attempt, plan))
-    attempt.complete(run_record(attempt.case_id, attempt.block, attempt.attempt, outcome, None))
+    extract.finish(attempt, run_record(attempt.case_id, attempt.block, attempt.attempt, outcome, None))
 
 
 def _request(attempt: RunDirectory, plan: ResolvedPlan) -> Mapping[str, Any]:

@@ -228,6 +228,7 @@ def _read_finished(
             for case, stored in zip(plan.cases, plan.content["cases"], strict=True)
         },
         {case.id: plan.repetitions.asked(case) for case in plan.cases},
+        takes_extracts=not hash_all,
     )
     tasks = tasks_of(campaign.finished_runs(), hashed, hash_all=hash_all)
     first = list(islice(tasks, _MOST_PROCESSES))

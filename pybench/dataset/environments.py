@@ -11,7 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 _PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
+_KEPT_PARTS = 1024  # the same of the parts of extracts; some 30 are of one run
 _KEPT_OBJECTS = 64  # versions of packages, say, which nearly all runs share; clocks, which no two share, are let go
 
 
@@ -26,6 +29,8 @@ class EnvironmentFacts(dict[str, Counter[str]]):
         super().__init__()
         self._again: dict[tuple[str, bytes], int] = {}
         """(prefix, object as bytes) -> how often that object came again, and was not counted yet."""
+        self._parts: dict[tuple[str, bytes], int] = {}
+        """(name, JSON) -> the same of a part."""
 
     def add(self, environment: Mapping[str, Any], prefix: str = "") -> None:
         """The environment.json of one run."""
@@ -35,8 +40,30 @@ class EnvironmentFacts(dict[str, Counter[str]]):
             elif not self._comes_again(below := f"{prefix}{name}.", value):
                 self.add(value, below)
 
+    def add_parts(self, parts: Mapping[str, msgspec.Raw]) -> None:
+        """`add`, of an environment of which each part is JSON; `object.fact` names a part of an object."""
+        for name, part in parts.items():
+            key = name, bytes(part)
+            if key in self._parts:
+                self._parts[key] += 1
+                continue
+            if len(self._parts) < _KEPT_PARTS:
+                self._parts[key] = 0
+            self._add_part(name, part, 1)
+
+    def _add_part(self, name: str, part: msgspec.Raw | bytes, times: int) -> None:
+        value = msgspec.json.decode(part)
+        if isinstance(value, dict):
+            self._repeat(value, f"{name}.", times)
+        else:
+            self._count("", name, value, times)
+
     def finish(self) -> None:
         """Counts the objects that came again."""
+        for (name, part), times in self._parts.items():
+            if times:
+                self._add_part(name, part, times)
+        self._parts = {}
         for (prefix, text), times in self._again.items():
             if times:
                 self._repeat(marshal.loads(text), prefix, times)

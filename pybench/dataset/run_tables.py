@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
-from pybench.campaign import storage
+from pybench.campaign import extract, storage
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory
+from pybench.campaign.extract import METRIC_KINDS, caution_values, run_values
+from pybench.campaign.finished_run import FinishedRun, read_finished_run
 from pybench.campaign.hashed import CheckedFiles, HashedRuns
-from pybench.campaign.layout import ITERATIONS, LEARNING_CURVE, PREDICTIONS
-from pybench.case import Case
-from pybench.catalogue.metrics import METRICS
+from pybench.case.service_levels import rows_of
 from pybench.catalogue.validities import VALIDITIES
 from pybench.collector import no_collection
-from pybench.dataset.energy import BoardEnergies, CheckedEnergy, check_energy
+from pybench.dataset.energy import BoardEnergies
 from pybench.dataset.environments import EnvironmentFacts
 from pybench.dataset.service_levels import evaluate
-from pybench.dataset.software import Software, read_software
+from pybench.dataset.software import SOFTWARE_PARTS, Software, read_software, read_software_parts
 from pybench.errors import CorruptError
 
 RUN_SCHEMA: dict[str, Any] = {
@@ -38,24 +38,16 @@ RUN_SCHEMA: dict[str, Any] = {
     "outcome": pl.String,
     **{f"valid_{name}": pl.Boolean for name in VALIDITIES},
 }
+_KINDS = {str: pl.String, float: pl.Float64, int: pl.Int64}
 METRIC_SCHEMA: dict[str, Any] = {
     "metric": pl.String,
-    "unit": pl.String,
-    "window": pl.String,
-    "value": pl.Float64,
-    "u_standard": pl.Float64,
-    "u_absolute": pl.Float64,
-    "lower": pl.Float64,
-    "upper": pl.Float64,
-    "samples": pl.Int64,
-    "method": pl.String,
-    "reason": pl.String,
+    **{name: _KINDS[kind] for name, kind in METRIC_KINDS.items()},
 }
-_STORED_COLUMNS = tuple(METRIC_SCHEMA)[1:]
 _METRICS_STORED: dict[str, Any] = {
     "run": pl.UInt32,
     **{name: pl.Categorical if kind == pl.String else kind for name, kind in METRIC_SCHEMA.items()},
 }
+_OF_LINES = {name: kind for name, kind in _METRICS_STORED.items() if name != "run"}
 DECODE = msgspec.json.Decoder().decode  # a third of the time of `json`, and the same values where it reads at all
 _PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
 _TASK_RUNS = 200  # read at once by one process: their metrics take ten times the space until they are in a frame
@@ -80,25 +72,32 @@ CAUTION_SCHEMA: dict[str, Any] = {
     "metric": pl.String,
     "advice": pl.String,
 }
-_OVER_UNITS = tuple(name for name, row in METRICS.items() if row.is_over_units)
-_NUMBER_OR_NONE = frozenset({int, float, type(None)})
 _NO_METRIC: Mapping[None, Mapping[str, Any]] = {None: {}}  # of a run without any
+_NO_LINE = b"," * len(METRIC_KINDS) + b"\n"
+_NULL = msgspec.Raw(b"null")
 
 
-@dataclass(slots=True)
-class _LoadedRun:
-    """One complete run as read."""
+class Extract(msgspec.Struct, array_like=True):
+    """The JSON of `pybench.campaign.extract`, of which equal parts are decoded once.
 
-    directory: RunDirectory
-    case: Case
-    run: Mapping[str, Any]
-    summary: Mapping[str, Any]
-    environment: Mapping[str, Any]
-    guarded: bool
+    values: `run_values`
+    cautions: `caution_values`
+    environment: name -> what environment.json has of it
+    energy: windows, spans and limit, as `CheckedEnergy` has them; None where `sensor` is null
+    metrics: how many lines of metrics follow
+    """
+
+    values: list[Any]
+    cautions: list[list[Any]]
+    labels: msgspec.Raw
+    environment: dict[str, msgspec.Raw]
+    sensor: msgspec.Raw
+    energy: list[Any] | None
+    metrics: int
     predicts: bool
-    energy: CheckedEnergy | None = None
-    levels: Mapping[str, Any] = field(default_factory=dict)
-    """Metrics at the bounds that the plan asks about, in the stored form."""
+
+
+_DECODE_EXTRACT = msgspec.json.Decoder(Extract).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +108,8 @@ class Reading:
     known: Mapping[str, KnownCase]
     blocks: Mapping[str, int]
     """Case id -> how many blocks the plan asks for."""
+    takes_extracts: bool
+    """Whether what was stored when a run ended stands for its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,14 @@ class RunTables:
         self._campaign = campaign
         self._metrics: list[tuple[int, str | None, Mapping[str, Any]]] = []
         """(number of its run, name, as stored)"""
+        self._lines: list[tuple[int, int, bytes]] = []
+        """(number of a run, how many lines, its metrics as lines of an extract)"""
         self._run_rows: list[list[Any]] = []
         self._chunks: list[pl.DataFrame] = []
         self._run_chunks: list[pl.DataFrame] = []
         self._shared: dict[bytes, Any] = {}
+        self._shared_texts: dict[bytes, Any] = {}
+        self._read_software: dict[tuple[bytes, ...], Software] = {}
         self._count = 0
         self.cautions: list[list[Any]] = []
         self.labels: dict[tuple[str, int], Mapping[str, Any]] = {}
@@ -151,34 +156,85 @@ class RunTables:
         self.environments = EnvironmentFacts()
         self.software: dict[str, dict[int, Software]] = {}
 
-    def add(self, run: _LoadedRun) -> None:
-        key = _key(run)
-        number, self._count = self._count, self._count + 1
-        metrics: dict[str, Any] = {**run.summary["metrics"], **run.levels}
+    def add(self, run: FinishedRun, levels: Mapping[str, Any], guarded: bool) -> None:
+        """`levels`: metrics at the bounds that the plan asks about, in the stored form."""
+        self._end_lines()
+        directory = run.directory
+        number = self._add_run(directory, run_values(run), caution_values(run), guarded)
+        metrics: dict[str, Any] = {**run.summary["metrics"], **levels}
         self._metrics += [(number, name, metric) for name, metric in metrics.items() or _NO_METRIC.items()]
-        self._run_rows.append(_run_row(run, self._campaign.path))
-        self.cautions += _caution_rows(run)
-        self.labels[key] = self._share(run.summary["labels"])
+        self.labels[directory.case_id, directory.block] = self._share(run.summary["labels"])
         if run.energy is not None:
-            self.energies.add(run.directory, run.energy, self._share(run.energy.sensor))
+            energy = run.energy
+            rest = (energy.windows, energy.spans, energy.power_limit_w)
+            self.energies.add(directory, self._share(energy.sensor), rest)
         if run.run["outcome"] == "ok":
-            self.software.setdefault(key[0], {})[key[1]] = self._software_of(run.environment)
+            self._add_software(directory, read_software(run.environment))
         self.environments.add(run.environment)
+
+    def add_extract(self, directory: RunDirectory, stored: Extract, lines: bytes) -> None:
+        """`add`, of what was kept when the run ended."""
+        self._end_metrics()
+        number = self._add_run(directory, stored.values, stored.cautions, True)
+        self._lines.append((number, stored.metrics, lines) if stored.metrics else (number, 1, _NO_LINE))
+        self.labels[directory.case_id, directory.block] = self._share_text(stored.labels)
+        if stored.sensor != _NULL:
+            self.energies.add(directory, self._share_text(stored.sensor), stored.energy)
+        if stored.values[0] == "ok":
+            self._add_software(directory, self._software_of(stored.environment))
+        self.environments.add_parts(stored.environment)
+
+    def _add_run(self, directory: RunDirectory, values: list[Any], cautions: list[list[Any]], guarded: bool) -> int:
+        """Returns the run's number."""
+        key = directory.case_id, directory.block
+        folder = storage.relative(directory.path, self._campaign.path)
+        self._run_rows.append([*key, directory.attempt, *values, folder, guarded])
+        self.cautions += [[*key, *caution] for caution in cautions]
+        number, self._count = self._count, self._count + 1
+        return number
+
+    def _add_software(self, directory: RunDirectory, software: Software) -> None:
+        text = _text_of((software.facts, software.packages, software.board_model))
+        shared: Software = self._shared.setdefault(text, software)
+        self.software.setdefault(directory.case_id, {})[directory.block] = shared
+
+    def _software_of(self, environment: Mapping[str, msgspec.Raw]) -> Software:
+        parts = tuple(bytes(environment.get(name, b"")) for name in SOFTWARE_PARTS)
+        if parts not in self._read_software:
+            named = {name: DECODE(part) for name, part in zip(SOFTWARE_PARTS, parts, strict=True) if part}
+            self._read_software[parts] = read_software_parts(named)
+        return self._read_software[parts]
 
     def finish(self) -> RunTables:
         """Metrics as columns, and without what only helps to add runs: ready for another process."""
+        self._end_metrics()
+        self._end_lines()
+        if self._run_rows:
+            self._run_chunks.append(pl.DataFrame(self._run_rows, schema=RUNS_SCHEMA, orient="row"))
+        self._run_rows, self._shared, self._shared_texts, self._read_software = [], {}, {}, {}
+        self.environments.finish()
+        return self
+
+    def _end_metrics(self) -> None:
+        """Puts the metrics of runs without extracts into columns."""
         if self._metrics:
             numbers, names, stored = zip(*self._metrics, strict=True)
             # By columns: polars takes three times as long for rows.
-            columns = [numbers, names, *([metric.get(name) for metric in stored] for name in _STORED_COLUMNS)]
+            columns = [numbers, names, *([metric.get(name) for metric in stored] for name in METRIC_KINDS)]
             named = zip(_METRICS_STORED.items(), columns, strict=True)
             self._chunks.append(
                 pl.DataFrame([pl.Series(name, column, kind, strict=False) for (name, kind), column in named])
             )
-            self._run_chunks.append(pl.DataFrame(self._run_rows, schema=RUNS_SCHEMA, orient="row"))
-        self._metrics, self._run_rows, self._shared = [], [], {}
-        self.environments.finish()
-        return self
+        self._metrics = []
+
+    def _end_lines(self) -> None:
+        """`_end_metrics` of the runs with extracts: ten times as quick, because no metric becomes an object."""
+        if self._lines:
+            numbers, counts, lines = zip(*self._lines, strict=True)
+            read = pl.read_csv(b"".join(lines), has_header=False, schema=_OF_LINES)
+            runs = pl.Series("run", np.repeat(np.array(numbers, np.uint32), counts))
+            self._chunks.append(pl.DataFrame([runs, *read.get_columns()]))
+        self._lines = []
 
     def extend(self, other: RunTables) -> None:
         """Adds the runs of other tables, which are finished, after those that are here."""
@@ -200,11 +256,12 @@ class RunTables:
         """One row a run."""
         return pl.concat([pl.DataFrame(schema=RUNS_SCHEMA), *self._run_chunks])
 
-    def _software_of(self, environment: Mapping[str, Any]) -> Software:
-        software = read_software(environment)
-        text = _text_of((software.facts, software.packages, software.board_model))
-        shared: Software = self._shared.setdefault(text, software)
-        return shared
+    def _share_text(self, text: msgspec.Raw) -> Any:
+        """`_share` of a value as JSON."""
+        found = bytes(text)
+        if found not in self._shared_texts:
+            self._shared_texts[found] = self._share(DECODE(found))
+        return self._shared_texts[found]
 
     def _share(self, value: Any) -> Any:
         """One object for all equal values of JSON, and for equal parts of those that differ."""
@@ -249,15 +306,12 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
     read = ReadRuns([], [], RunTables(reading.campaign), task.hashed, [])
     for directory in task.counting:
         try:
-            run = _read_run(directory, directory.check_files(task.hashed), reading.known)
+            if _add_run(read, reading, directory, directory.check_files(task.hashed)):
+                read.predicting.append(directory)
         except CorruptError as error:
             read.broken.append(error.message)
             continue
         read.runs.append(directory)
-        if directory.block <= reading.blocks.get(directory.case_id, 0):
-            read.tables.add(run)
-            if run.run["outcome"] == "ok" and run.predicts:
-                read.predicting.append(directory)
     for directory in task.others:
         try:
             directory.check_files(task.hashed)
@@ -267,113 +321,22 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
     return read
 
 
-def _read_run(directory: RunDirectory, checked: CheckedFiles, known: Mapping[str, KnownCase]) -> _LoadedRun:
+def _add_run(read: ReadRuns, reading: Reading, directory: RunDirectory, checked: CheckedFiles) -> bool:
+    """Whether the run is `ok`, stored predictions and is in the tables, which it is where the plan asks for it."""
+    known = reading.known.get(directory.case_id)
+    is_asked = directory.block <= reading.blocks.get(directory.case_id, 0)
+    has_bounds = known is not None and bool(rows_of(known.case))
     files = directory.with_contents(checked, DECODE)
-    run = _LoadedRun(
-        directory,
-        files.read_case(known),
-        files.read_run(),
-        files.read_summary(),
-        files.read_environment(),
-        checked.is_guarded,
-        files.has(PREDICTIONS),
-    )
-    _check_run(run)
-    _check_tables(run, files)
-    content = files.read_energy()
-    if content is not None:
-        run.energy = check_energy(directory, content, run.summary["windows"], run.environment)
-    if directory.case_id in known and run.run["outcome"] == "ok":
-        run.levels = evaluate(known[directory.case_id].case, directory, run.summary["metrics"])
-    return run
-
-
-def _check_run(run: _LoadedRun) -> None:
-    """Whether stored values have the shape that the tables rely on; raises `CorruptError`."""
-    place = run.directory.path
-    stored = (run.run["case_id"], run.run["block"])
-    if stored != _key(run):
-        raise CorruptError(f"{place}: run.json is of case {str(stored[0])[:12]}, block {stored[1]}")
-    if not isinstance(run.run["valid"], dict) or not isinstance(run.summary["metrics"], dict):
-        raise CorruptError(f"{place}: `valid` and `metrics` must be objects")
-    cautions = run.run.get("cautions", [])
-    if not isinstance(cautions, list) or not all(isinstance(caution, dict) for caution in cautions):
-        raise CorruptError(f"{place}: `cautions` must be a list of objects")
-    if not isinstance(run.summary["labels"], dict):
-        raise CorruptError(f"{place}: `labels` must be an object")
-    windows = run.summary["windows"]
-    if not isinstance(windows, dict) or not all(isinstance(window, dict) for window in windows.values()):
-        raise CorruptError(f"{place}: `windows` must be an object of objects")
-    for name, metric in run.summary["metrics"].items():
-        if not isinstance(metric, dict) or not _is_number_or_none(metric.get("value")):
-            raise CorruptError(f"{place}: metric {name} is malformed in summary.json")
-    for name, verdict in run.run["valid"].items():
-        if not isinstance(verdict, dict) or verdict.get("value") not in (True, False, None):
-            raise CorruptError(f"{place}: validity {name} is malformed in run.json")
-
-
-def _check_tables(run: _LoadedRun, files: RunDirectory) -> None:
-    """Whether the tables of an `ok` run hold what its summary counts; raises `CorruptError`. A file cut at the end of a
-    line would otherwise pass for a shorter measurement."""
-    if run.run["outcome"] != "ok":
-        return
-    stored = run.summary["metrics"]
-    units = next((stored[name].get("samples") for name in _OVER_UNITS if name in stored), None)
-    timed = run.summary["windows"].get("timing", {}).get("iterations")
-    epochs = (run.summary["labels"].get("fit") or {}).get("epochs")
-    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units), (LEARNING_CURVE, epochs)):
-        if rows is not None:
-            _check_rows(files, name, rows)
-
-
-def _check_rows(files: RunDirectory, name: str, rows: int) -> None:
-    """Whether a table is there and has `rows` whole lines below its header."""
-    file = files.file(name)
-    try:
-        found = files.read(name).count(b"\n") - 1
-    except OSError as error:
-        raise CorruptError(f"{file} cannot be read: {error.strerror}") from error
-    if found != rows:
-        raise CorruptError(f"{file} has {max(found, 0)} complete rows, but summary.json counts {rows}")
-
-
-def _is_number_or_none(value: object) -> bool:
-    return type(value) in _NUMBER_OR_NONE  # JSON has no other kinds of numbers, and a bool is none
-
-
-def _key(run: _LoadedRun) -> tuple[str, int]:
-    return run.directory.case_id, run.directory.block
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def _run_head(run: _LoadedRun) -> list[Any]:
-    valid = [_verdict(run, name).get("value") for name in VALIDITIES]
-    return [run.directory.case_id, run.directory.block, run.directory.attempt, run.run["outcome"], *valid]
-
-
-def _verdict(run: _LoadedRun, name: str) -> Mapping[str, Any]:
-    stored: Mapping[str, Any] = run.run["valid"].get(name, {})
-    return stored
-
-
-def _run_row(run: _LoadedRun, campaign: Path) -> list[Any]:
-    return [
-        *_run_head(run),
-        *(list(_verdict(run, name).get("reasons", ())) for name in VALIDITIES),
-        *(run.run.get(name) for name in ("reason", "detail", "started_utc", "finished_utc", "duration_s")),
-        _text_or_none(run.summary["labels"].get("device")),
-        _text_or_none(run.summary["labels"].get("ids_sha256")),
-        storage.relative(run.directory.path, campaign),
-        run.guarded,
-    ]
-
-
-def _text_or_none(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _caution_rows(run: _LoadedRun) -> list[list[Any]]:
-    names = ("code", "detail", "metric", "advice")
-    return [[*_key(run), *(caution.get(name) for name in names)] for caution in run.run.get("cautions", ())]
+    if reading.takes_extracts and checked.is_guarded and is_asked and not has_bounds:
+        parts = extract.read(files)
+        if parts is not None:
+            line, lines = parts
+            stored = _DECODE_EXTRACT(line)
+            read.tables.add_extract(directory, stored, lines)
+            return stored.predicts and stored.values[0] == "ok"
+    run = read_finished_run(files, reading.known)
+    is_ok = run.run["outcome"] == "ok"
+    levels = evaluate(known.case, directory, run.summary["metrics"]) if known is not None and is_ok else {}
+    if is_asked:
+        read.tables.add(run, levels, checked.is_guarded)
+    return is_asked and is_ok and run.predicts

@@ -38,6 +38,15 @@ class Software:
         return {name: value for name, value in self.facts.items() if name not in _OF_ENVIRONMENT}
 
 
+SOFTWARE_PARTS = ("cpu", "image_digest", "pybench", "native_build_id", "python", "packages", "measuring.gpu")
+"""Where environment.json has what `read_software` reads."""
+
+
+def read_software_parts(parts: Mapping[str, Any]) -> Software:
+    """`read_software` of an environment of which only `SOFTWARE_PARTS` are known, by their names."""
+    return read_software({**parts, "measuring": {"gpu": parts.get("measuring.gpu")}})
+
+
 def read_software(environment: Mapping[str, Any]) -> Software:
     """The facts of an environment.json of any age."""
     gpu = _object(_object(environment.get("measuring")).get("gpu"))

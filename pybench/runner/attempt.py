@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pybench.campaign import layout, storage
+from pybench.campaign import extract, layout, storage
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.directory import RunDirectory
 from pybench.campaign.recipe import Recipe
@@ -71,7 +71,7 @@ def perform(
     storage.make_folder(attempt.path)
     storage.write_json(attempt.file(layout.CASE), _request(planned, attempt, call))
     if known is not None:
-        attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, known, None))
+        extract.finish(attempt, run_record(planned.case.id, planned.block, attempt.attempt, known, None))
         return known, 0.0
     end = run_worker(
         call.machine.launcher_in(planned.case.environment),
@@ -91,7 +91,7 @@ def perform(
     if _is_for_batch_system_to_say(outcome, call):
         said = "the batch system ended this job; the reason is added after the job"
         return Outcome("interrupted", Reason(Cause.JOB_ENDING, said)), end.wall_s
-    attempt.complete(run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
+    extract.finish(attempt, run_record(planned.case.id, planned.block, attempt.attempt, outcome, end))
     return outcome, end.wall_s
 
 
