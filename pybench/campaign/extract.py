@@ -10,7 +10,7 @@ The file has three parts:
 An extract saves time and decides nothing. It is used only next to the `complete` that it names, and only after the
 run's files were found as `complete` lists them. Without it, or with another format, the files are read.
 It is a hidden file, so it is no part of the run: nothing hashes, publishes or reports it, and it may be removed.
-`pybench check` does not use it.
+`pybench check` reads the files, and compares the extract with them.
 
 FORMAT counts up with each change of what is stored or of how it follows from a run's files.
 """
@@ -29,6 +29,7 @@ from pybench.campaign.directory import RunDirectory
 from pybench.campaign.finished_run import FinishedRun, read_finished_run
 from pybench.campaign.layout import COMPLETE
 from pybench.catalogue.validities import VALIDITIES
+from pybench.errors import CorruptError
 
 EXTRACT = ".extract"
 FORMAT = 1
@@ -88,6 +89,19 @@ def read(run: RunDirectory) -> tuple[bytes, bytes] | None:
     return line, metrics
 
 
+def check(run: FinishedRun) -> None:
+    """Raises `CorruptError` where the run has an extract that is valid and says something else than its files do."""
+    parts = read(run.directory)
+    if parts is None:
+        return
+    with contextlib.suppress(ValueError, OverflowError):
+        if b"\n".join(parts) == _body(run):
+            return
+    raise CorruptError(
+        f"{run.directory.file(EXTRACT)} does not say what the run's files say; remove it, because it only saves time"
+    )
+
+
 def run_values(run: FinishedRun) -> list[Any]:
     """Outcome, validities, their reasons, then `_OF_RUN` and `_OF_LABELS`."""
     verdicts = [run.run["valid"].get(name, {}) for name in VALIDITIES]
@@ -119,6 +133,8 @@ def _body(run: FinishedRun) -> bytes:
     energy = run.energy
     metrics = "".join(_metric_lines(run.summary["metrics"]))
     kept = [
+        run.run["case_id"],
+        run.run["block"],
         run_values(run),
         caution_values(run),
         run.summary["labels"],

@@ -88,7 +88,7 @@ class BoardEnergies(Mapping[tuple[str, int], RunEnergy]):
         self._kept: dict[tuple[str, int], tuple[int, Mapping[str, Any], bytes]] = {}
         """(attempt, sensor, windows with spans and limit)"""
 
-    def add(self, directory: RunDirectory, sensor: Mapping[str, Any], rest: Sequence[Any]) -> None:
+    def add(self, directory: RunDirectory, sensor: Mapping[str, Any], rest: list[Any]) -> None:
         """What `pybench.campaign.energy.check_energy` found of a run. `sensor`: shared by runs; `rest`: its windows,
         spans and limit."""
         self._kept[directory.case_id, directory.block] = (directory.attempt, sensor, marshal.dumps(rest))

@@ -74,12 +74,12 @@ CAUTION_SCHEMA: dict[str, Any] = {
 }
 _NO_METRIC: Mapping[None, Mapping[str, Any]] = {None: {}}  # of a run without any
 _NO_LINE = b"," * len(METRIC_KINDS) + b"\n"
-_NULL = msgspec.Raw(b"null")
 
 
 class Extract(msgspec.Struct, array_like=True):
     """The JSON of `pybench.campaign.extract`, of which equal parts are decoded once.
 
+    case_id, block: as run.json has them
     values: `run_values`
     cautions: `caution_values`
     environment: name -> what environment.json has of it
@@ -87,6 +87,8 @@ class Extract(msgspec.Struct, array_like=True):
     metrics: how many lines of metrics follow
     """
 
+    case_id: str
+    block: int
     values: list[Any]
     cautions: list[list[Any]]
     labels: msgspec.Raw
@@ -166,7 +168,7 @@ class RunTables:
         self.labels[directory.case_id, directory.block] = self._share(run.summary["labels"])
         if run.energy is not None:
             energy = run.energy
-            rest = (energy.windows, energy.spans, energy.power_limit_w)
+            rest = [energy.windows, energy.spans, energy.power_limit_w]
             self.energies.add(directory, self._share(energy.sensor), rest)
         if run.run["outcome"] == "ok":
             self._add_software(directory, read_software(run.environment))
@@ -178,7 +180,7 @@ class RunTables:
         number = self._add_run(directory, stored.values, stored.cautions, True)
         self._lines.append((number, stored.metrics, lines) if stored.metrics else (number, 1, _NO_LINE))
         self.labels[directory.case_id, directory.block] = self._share_text(stored.labels)
-        if stored.sensor != _NULL:
+        if stored.energy is not None:
             self.energies.add(directory, self._share_text(stored.sensor), stored.energy)
         if stored.values[0] == "ok":
             self._add_software(directory, self._software_of(stored.environment))
@@ -332,9 +334,12 @@ def _add_run(read: ReadRuns, reading: Reading, directory: RunDirectory, checked:
         if parts is not None:
             line, lines = parts
             stored = _DECODE_EXTRACT(line)
-            read.tables.add_extract(directory, stored, lines)
-            return stored.predicts and stored.values[0] == "ok"
+            if (stored.case_id, stored.block) == (directory.case_id, directory.block):  # else its folder was moved
+                read.tables.add_extract(directory, stored, lines)
+                return stored.predicts and stored.values[0] == "ok"
     run = read_finished_run(files, reading.known)
+    if not reading.takes_extracts:
+        extract.check(run)
     is_ok = run.run["outcome"] == "ok"
     levels = evaluate(known.case, directory, run.summary["metrics"]) if known is not None and is_ok else {}
     if is_asked:

@@ -46,7 +46,7 @@ def flip(path: Path, moment: random.Random) -> None:
 
 def change(folder: Path, moment: random.Random) -> str:
     """One random change of a finished run; what was done, in words. Nine of ten flip one byte of one file."""
-    files = [path for path in sorted(folder.iterdir()) if path.stat().st_size]
+    files = [path for path in sorted(folder.glob("[!.]*")) if path.stat().st_size]
     chosen = moment.choice(files)
     kind = moment.random()
     if kind < 0.9:
@@ -88,7 +88,7 @@ def test_a_thousand_flips_of_one_byte_are_all_found_by_check(
     runs += [builder.run(INFER, block, energy_metrics(), attempt=2, environment=ON_A_BOARD) for block in (1, 2)]
     for directory in runs[1:]:
         store_energy(directory, energy_window())
-    files = [path for directory in runs for path in sorted(directory.path.iterdir()) if path.stat().st_size]
+    files = [path for directory in runs for path in sorted(directory.path.glob("[!.]*")) if path.stat().st_size]
     assert main(["check", str(builder.path)]) == EXIT_OK
     moment = random.Random(SEED)
     statuses = []

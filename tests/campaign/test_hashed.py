@@ -75,7 +75,7 @@ def test_an_index_of_an_earlier_version_is_valid(builder: CampaignBuilder) -> No
     """It made these lines in Python."""
     load(builder.path)
     folder = builder.campaign.attempt(INFER.id, 2, 1).path
-    statuses = {file.name: file.stat() for file in sorted(folder.iterdir())}
+    statuses = {file.name: file.stat() for file in sorted(folder.glob("[!.]*"))}
     lines = [
         f"{name}\0{(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)}\n"
         for name, status in statuses.items()

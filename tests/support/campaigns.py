@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pybench.campaign import digests
+from pybench.campaign import digests, extract
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.layout import (
     CASE,
@@ -169,7 +169,7 @@ class CampaignBuilder:
         if profile is not None:
             write_json(directory.file(PROFILE), {"schema_version": SCHEMA_VERSION, **profile_to_json(profile)})
         if complete:
-            directory.complete(self._run_json(directory, outcome, reason, detail, valid or {}, cautions))
+            extract.finish(directory, self._run_json(directory, outcome, reason, detail, valid or {}, cautions))
         return directory
 
     def _write_summary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pybench.campaign import extract
 from pybench.campaign.directory import RunDirectory
 from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES
 from pybench.campaign.storage import write_json, write_text
@@ -74,3 +75,4 @@ def store_energy(directory: RunDirectory, window: dict[str, Any], sensor: dict[s
     write_text(directory.file(ENERGY_COUNTER), "call_s,return_s,energy_j,energy_code\n" + counter)
     if directory.is_complete:
         finish_again(directory.path)
+        extract.store(directory)
