@@ -86,6 +86,17 @@ class HashedRuns:
             storage.write_json(self._campaign / INDEX, content)
 
 
+def note(campaign: Path, folders: Iterable[Path]) -> None:
+    """Hashes runs that ended a while ago, and adds them to the index, so that the first reader need not. What is wrong
+    with a run is for readers to tell."""
+    hashed = HashedRuns(campaign)
+    for folder in folders:
+        with contextlib.suppress(CorruptError):
+            hashed.check(folder)
+    hashed._seen = hashed._known | hashed._seen
+    hashed.store()
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         stored = json.loads(path.read_bytes())

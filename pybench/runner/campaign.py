@@ -10,12 +10,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pybench.campaign import layout
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.claims import Claimant, claim, is_alive, read_claimant, this_process, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.environments import keep_environments
+from pybench.campaign.hashed import note
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case, catalogue_of
@@ -55,6 +57,8 @@ def run_campaign(
         listener.begin(len(pending), outcomes_of(campaign, kept))
         runner = _Runner(call, _prepared(call, pending), again)
         too_many_failures = runner.run_all(pending)
+        if not interruption.asked:
+            note(campaign.path, runner.ended)  # now, because no run is disturbed any more
         last = None if options.last_block is None else options.last_block()
         result = tally(campaign, plan, [run for run in planned if last is None or run.block <= last])
     # After the context, so that no signal that it took is lost.
@@ -138,6 +142,7 @@ class _Runner:
     again: (case id, block) of runs that are done and are done again
     failures: runs of this pass that do not cover their cell
     busy: runs that another runner was at
+    ended: folders of the runs of this pass
     """
 
     call: RunnerCall
@@ -145,6 +150,7 @@ class _Runner:
     again: frozenset[tuple[str, int]]
     failures: int = 0
     busy: list[PlannedRun] = field(default_factory=list)
+    ended: list[Path] = field(default_factory=list)
     said_stopping: bool = False
 
     def run_all(self, pending: Sequence[PlannedRun]) -> bool:
@@ -194,6 +200,7 @@ class _Runner:
         self.call.listener.running(planned)
         known = self.known.get(planned.case.id)
         outcome, wall_s = perform(planned, attempt, known, self.call, lambda: self._beat(attempt))
+        self.ended.append(attempt.path)
         if outcome.name not in layout.COVERING:
             self.failures += 1
         self.call.listener.finished(planned, outcome, wall_s)

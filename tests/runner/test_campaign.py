@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from pybench import runner
-from pybench.campaign import layout, storage
+from pybench.campaign import hashed, layout, storage
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.extract import EXTRACT
 from pybench.case import Case
 from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError, UsageError
@@ -44,6 +45,26 @@ def test_a_campaign_runs_every_case_in_every_block_once(campaign: CampaignDirect
     assert sorted((found.case_id, found.block, found.attempt) for found in campaign.runs()) == sorted(
         (case.id, block, 1) for case in cases for block in (1, 2)
     )
+
+
+def test_runs_that_ended_a_while_ago_are_hashed_before_the_first_reader_comes(
+    campaign: CampaignDirectory, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = noop_cases(2)
+    run(plan_content(cases, 1))  # in less than RECENT_S
+    assert noted(campaign) == set()
+    monkeypatch.setattr(hashed, "RECENT_S", -1.0)
+    for blocks in (2, 3):
+        run(plan_content(cases, blocks))
+        ended = {storage.relative(found.path, campaign.path) for found in campaign.runs() if found.block > 1}
+        assert noted(campaign) == ended
+    assert all(found.has(EXTRACT) for found in campaign.runs())
+
+
+def noted(campaign: CampaignDirectory) -> set[str]:
+    """Runs of the index."""
+    index = campaign.path / hashed.INDEX
+    return set(json.loads(index.read_bytes())["runs"]) if index.exists() else set()
 
 
 def test_a_run_directory_stands_alone(campaign: CampaignDirectory, run: Run) -> None:
