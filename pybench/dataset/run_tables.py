@@ -6,6 +6,7 @@ A task is read whole by one process. What is kept of its runs travels back: colu
 
 from __future__ import annotations
 
+import contextlib
 import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -330,13 +331,11 @@ def _add_run(read: ReadRuns, reading: Reading, directory: RunDirectory, checked:
     has_bounds = known is not None and bool(rows_of(known.case))
     files = directory.with_contents(checked, DECODE)
     if reading.takes_extracts and checked.is_guarded and is_asked and not has_bounds:
-        parts = extract.read(files)
-        if parts is not None:
-            line, lines = parts
-            stored = _DECODE_EXTRACT(line)
-            if (stored.case_id, stored.block) == (directory.case_id, directory.block):  # else its folder was moved
-                read.tables.add_extract(directory, stored, lines)
-                return stored.predicts and stored.values[0] == "ok"
+        found = _read_extract(files)
+        if found is not None:
+            stored, lines = found
+            read.tables.add_extract(directory, stored, lines)
+            return stored.predicts and stored.values[0] == "ok"
     run = read_finished_run(files, reading.known)
     if not reading.takes_extracts:
         extract.check(run)
@@ -345,3 +344,16 @@ def _add_run(read: ReadRuns, reading: Reading, directory: RunDirectory, checked:
     if is_asked:
         read.tables.add(run, levels, checked.is_guarded)
     return is_asked and is_ok and run.predicts
+
+
+def _read_extract(files: RunDirectory) -> tuple[Extract, bytes] | None:
+    """None where a run has no extract, or one that is not of this run: its folder was moved."""
+    parts = extract.read(files)
+    if parts is None:
+        return None
+    line, lines = parts
+    with contextlib.suppress(msgspec.MsgspecError):
+        stored = _DECODE_EXTRACT(line)
+        if (stored.case_id, stored.block) == (files.case_id, files.block):
+            return stored, lines
+    return None

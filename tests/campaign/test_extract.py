@@ -184,17 +184,23 @@ def test_an_extract_of_another_format_is_not_used(run: RunDirectory) -> None:
     assert latency_of(load(campaign_of(run))) == 1.0
 
 
-def forge(run: RunDirectory) -> None:
-    """An extract with another number, and with the digests that make it look whole."""
+def test_an_extract_of_another_shape_is_not_used(run: RunDirectory) -> None:
+    forge(run, b"[", b"[[],")
+    assert extract.read(run) is not None
+    assert latency_of(load(campaign_of(run))) == 1.0
+
+
+def forge(run: RunDirectory, before: bytes, after: bytes) -> None:
+    """An extract with something else, and with the digests that make it look whole."""
     head, _, body = run.file(EXTRACT).read_bytes().partition(b"\n")
-    body = body.replace(b",1.0,", b",3.0,", 1)
+    body = body.replace(before, after, 1)
     digest = hashlib.sha256(body).hexdigest().encode()
     run.file(EXTRACT).write_bytes(head.rpartition(b" ")[0] + b" " + digest + b"\n" + body)
 
 
 def test_check_finds_a_forged_extract(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(campaign_of(run))]) == EXIT_OK
-    forge(run)
+    forge(run, b",1.0,", b",3.0,")
     assert main(["check", str(campaign_of(run))]) == EXIT_CORRUPT
     told = capsys.readouterr().err
     assert f"{run.file(EXTRACT)} does not say what the run's files say" in told
