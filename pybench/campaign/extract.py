@@ -52,7 +52,7 @@ by many."""
 _OF_RUN = ("reason", "detail", "started_utc", "finished_utc", "duration_s")
 _OF_LABELS = ("device", "ids_sha256")
 _OF_CAUTION = ("code", "detail", "metric", "advice")
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 16  # ten times what most runs have; a larger buffer costs more than it saves
 _LARGEST = 2**63 - 1
 
 
@@ -68,7 +68,8 @@ def store(run: RunDirectory) -> None:
     with contextlib.suppress(Exception):
         body = _body(read_finished_run(run))
         content = _head(run.read(COMPLETE), body) + body
-        storage.write_bytes(run.file(EXTRACT), content, is_lasting=False)
+        if len(content) <= _MOST_BYTES:
+            storage.write_bytes(run.file(EXTRACT), content, is_lasting=False)
 
 
 def read(run: RunDirectory) -> tuple[bytes, bytes] | None:

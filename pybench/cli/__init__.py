@@ -8,8 +8,10 @@ of pybench and keeps its traceback.
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import errno
+import gc
 import io
 import os
 import select
@@ -49,6 +51,8 @@ _NAMES = tuple(name for names in GROUPS.values() for name in names)
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     _accept_every_character()
+    if arguments is None:
+        atexit.register(gc.freeze)  # the process ends: Python need not look for cycles among all that a report made
     with noted_interrupts() as interrupts:
         try:
             return _run(arguments, interrupts)
