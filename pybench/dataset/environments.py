@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 _PLAIN = 2  # version of marshal: later ones write an object that was there before as a reference
-_KEPT_PARTS = 1024  # the same of the parts of extracts; some 30 are of one run
 _KEPT_OBJECTS = 64  # versions of packages, say, which nearly all runs share; clocks, which no two share, are let go
+_KEPT_PARTS = 1024  # of extracts; a run has some 30, and most of them come again
 
 
 class EnvironmentFacts(dict[str, Counter[str]]):
