@@ -12,7 +12,8 @@ The last line lets a reader tell a changed list from a changed file.
 A published run may have two more comment lines, because publishing replaces personal data and leaves files out.
 
 Hidden files, names with a line end, links to folders, pipes and sockets are not part of a run.
-pybench reads none of them; native/run_folder.cpp lists what is left, and run_folder.py where that is not built.
+Of these pybench reads only `.extract`.
+native/run_folder.cpp lists what is left, and run_folder.py where that is not built.
 """
 
 from __future__ import annotations
