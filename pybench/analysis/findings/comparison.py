@@ -44,6 +44,7 @@ PERCENT = 100.0
 # Doubts about the machine and not about the case: a reason to run both again before a change is believed.
 DISTURBANCES = (
     CautionCode.BUSY_MACHINE,
+    CautionCode.CORE_SPEED_VARIES,
     CautionCode.NODE_SHARED,
     CautionCode.FOREIGN_PROCESS,
     CautionCode.THROTTLED,
