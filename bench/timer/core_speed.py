@@ -4,7 +4,7 @@
 usage: python bench/timer/core_speed.py [SECONDS=60]
 
 Times a chain of small layers in eager torch on one thread. Means of iterations and of probes over pieces of the time
-are put side by side. Each is divided by its fastest tenth; what took over three times as long is left out of both.
+are put side by side. Each is divided by its 10th percentile; what took over three times as long is left out of both.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def slowdowns(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64]) -> tuple[N
 
 def main() -> None:
     times = measure(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)
+    assert times.probes_ns is not None
     series = (slowdowns(times.begin_ns, times.end_ns), slowdowns(*times.probes_ns.T))
     for name, (_, ratios) in zip(("iterations", "probes"), series, strict=True):
         print(f"{name:10} n {len(ratios)}, mean {ratios.mean():.3f}, slow {100 * np.mean(ratios > SLOW_RATIO):.1f} %")

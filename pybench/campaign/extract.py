@@ -7,12 +7,14 @@ The file has three parts:
     <one line of JSON>
     <one line of CSV for each metric>
 
-An extract saves time and decides nothing. It is used only next to the `complete` that it names, and only after the
-run's files were found as `complete` lists them. Without it, or with another format, the files are read.
+An extract saves time. It is used only next to the `complete` that it names, and only after the run's files were found
+as `complete` lists them. Its digests find damage; forgery is found where every byte is hashed, as by `pybench check`.
+Without it, or with another format, the files are read.
 It is a hidden file, so it is no part of the run: nothing hashes, publishes or reports it, and it may be removed.
 `pybench check` reads the files, and compares the extract with them.
 
-FORMAT counts up with each change of what is stored or of how it follows from a run's files.
+FORMAT counts up with each change of what is stored, of how it follows from a run's files, or of what
+`read_finished_run` refuses.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def read(run: RunDirectory) -> tuple[bytes, bytes] | None:
     """JSON and CSV of the extract of a complete run; None where it has none of this `FORMAT` for its `complete`."""
     try:
         listed = run.read(COMPLETE)
-        descriptor = os.open(f"{run.path}/{EXTRACT}", os.O_RDONLY)
+        descriptor = os.open(f"{run.path}/{EXTRACT}", os.O_RDONLY | os.O_NONBLOCK)  # a pipe has no writer
         try:
             content = os.read(descriptor, _MOST_BYTES)
         finally:
@@ -99,7 +101,8 @@ def check(run: FinishedRun) -> None:
         if b"\n".join(parts) == _body(run):
             return
     raise CorruptError(
-        f"{run.directory.file(EXTRACT)} does not say what the run's files say; remove it, because it only saves time"
+        f"{run.directory.file(EXTRACT)} does not say what the run's files say: remove it and the campaign's "
+        "`.reported.json`, then make the report again; the run itself is whole"
     )
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One finished run as its files tell it, checked: what is stored has the shape that readers rely on.
 
-Whether the files are those that the run left is for `RunDirectory.check_files` to say.
+Whether the files are those that the run left is for `RunDirectory.check_files` to say. Who refuses more here counts
+`pybench.campaign.extract.FORMAT` up, because runs with an extract are not looked at again.
 """
 
 from __future__ import annotations

@@ -86,13 +86,17 @@ class HashedRuns:
             storage.write_json(self._campaign / INDEX, content)
 
 
-def note(campaign: Path, folders: Iterable[Path]) -> None:
+def hash_ended(campaign: Path, folders: Iterable[Path]) -> None:
     """Hashes runs that ended a while ago, and adds them to the index, so that the first reader need not. What is wrong
-    with a run is for readers to tell."""
+    with a run is for readers to tell.
+
+    Of two that add at the same moment, one may be lost, and a reader hashes what the index lacks.
+    """
     hashed = HashedRuns(campaign)
     for folder in folders:
         with contextlib.suppress(CorruptError):
             hashed.check(folder)
+    hashed._known = _read(campaign / INDEX)  # runners of other shards have added theirs meanwhile
     hashed._seen = hashed._known | hashed._seen
     hashed.store()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import shutil
@@ -19,8 +20,12 @@ SHORT_ID = 12  # hexadecimal digits of an id that are shown; `--rerun` takes as 
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """Writes one JSON object. Raises ValueError for a number that JSON does not have, such as NaN."""
-    print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+    """Writes one JSON object. Raises ValueError for a number that JSON does not have, such as NaN.
+
+    Where the locale is not UTF-8, other characters than ASCII are escaped, so that none is lost.
+    """
+    is_utf_8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    print(json.dumps(content, indent=1, ensure_ascii=not is_utf_8, allow_nan=False))
 
 
 def print_tables(tables: list[Table]) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 import polars as pl
 
 from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirectory, open_campaign
+from pybench.campaign.extract import EXTRACT
 from pybench.campaign.hashed import HashedRuns
 from pybench.campaign.layout import COMPLETE
 from pybench.campaign.resolved_plan import ResolvedPlan, read_planned, read_resolved_plan
@@ -252,10 +253,9 @@ def _read_finished(
     if whole.broken:
         rest = len(whole.broken) - _NAMED_AT_ONCE
         more = [f"and {rest} more"] if rest > 0 else []
-        raise CorruptError(
-            "\n".join([*whole.broken[:_NAMED_AT_ONCE], *more]),
-            hint="restore these files and remove added files; or remove the folders of these runs and run again",
-        )
+        damaged = "restore these files and remove added files; or remove the folders of these runs and run again"
+        are_extracts = all(EXTRACT in line for line in whole.broken)  # each says what to do
+        raise CorruptError("\n".join([*whole.broken[:_NAMED_AT_ONCE], *more]), hint=None if are_extracts else damaged)
     return whole, artefacts
 
 

@@ -325,7 +325,7 @@ def read_runs(reading: Reading, task: RunsToRead) -> ReadRuns:
 
 
 def _add_run(read: ReadRuns, reading: Reading, directory: RunDirectory, checked: CheckedFiles) -> bool:
-    """Whether the run is `ok`, stored predictions and is in the tables, which it is where the plan asks for it."""
+    """Adds the run where the plan asks for it. Returns whether it was added, is `ok` and stored predictions."""
     known = reading.known.get(directory.case_id)
     is_asked = directory.block <= reading.blocks.get(directory.case_id, 0)
     has_bounds = known is not None and bool(rows_of(known.case))

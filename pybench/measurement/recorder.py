@@ -27,6 +27,7 @@ from pybench.case import Case
 from pybench.case.factors import BOARD_SETTINGS
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.catalogue.metrics import Amount
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.units import GIGA
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.cpu_time import own_cpu_s
@@ -225,12 +226,22 @@ class Recorder:
 
     def _describe_core(self, result: Result) -> None:
         """How fast the core was that called the iterations, where it was probed."""
-        speed = measure.summarise_probes(self.times.probes_ns)
-        if speed is None:
+        probes_ns = self.times.probes_ns
+        if probes_ns is None:
             return
-        result.metrics["core_probe_mean_ms"] = Quantity(value=speed.mean_s * 1e3, window=TIMING, samples=speed.probes)
+        speed = measure.summarise_probes(probes_ns)
+        if speed is None:
+            why = Reason(ReasonCode.NOTHING_COUNTED, "each iteration was due when the one before ended")
+            result.metrics["core_probe_mean_ms"] = Quantity(window=TIMING, reasons=(why,))
+            return
+        result.metrics["core_probe_mean_ms"] = Quantity(
+            value=speed.mean_s * 1e3,
+            window=TIMING,
+            samples=speed.probes,
+            method=f"without {speed.interrupted} that were interrupted",
+        )
         result.cautions += speed.cautions()
-        begin_ns, end_ns = self.times.probes_ns.T
+        begin_ns, end_ns = probes_ns.T
         result.tables["core_probes"] = {"begin_ns": begin_ns, "end_ns": end_ns}
 
     def _describe_alone(self, alone: measure.Times, result: Result) -> None:

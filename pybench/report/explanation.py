@@ -134,7 +134,7 @@ def _ratio(explanation: Explanation) -> Iterator[str]:
         yield (
             f"On the core that called {slow.name}, the same work took {_factor(core)} as long as on that of "
             f"{fast.name}. "
-            "What waits for its core differs by this alone."
+            "A case that waits for its core differs by this factor for that reason alone."
         )
 
 

@@ -7,6 +7,7 @@ again continues, and any number of runners may work on one campaign.
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pybench.campaign.batch_job import SLURM
 from pybench.campaign.claims import Claimant, claim, is_alive, read_claimant, this_process, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.environments import keep_environments
-from pybench.campaign.hashed import note
+from pybench.campaign.hashed import hash_ended
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case, catalogue_of
@@ -57,8 +58,8 @@ def run_campaign(
         listener.begin(len(pending), outcomes_of(campaign, kept))
         runner = _Runner(call, _prepared(call, pending), again)
         too_many_failures = runner.run_all(pending)
-        if not interruption.asked:
-            note(campaign.path, runner.ended)  # now, because no run is disturbed any more
+        # Now, because no run of this pass is disturbed.
+        hash_ended(campaign.path, itertools.takewhile(lambda _: not interruption.asked, runner.ended))
         last = None if options.last_block is None else options.last_block()
         result = tally(campaign, plan, [run for run in planned if last is None or run.block <= last])
     # After the context, so that no signal that it took is lost.

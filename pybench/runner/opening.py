@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,10 +34,9 @@ def open_for_running(
     campaign began: its runs are others of the same cases.
     """
     plan = parse_resolved_plan(content)
-    storage.make_folder(campaign.path, exist_ok=True)
     known = planned_before(campaign, plan)
+    storage.make_folder(campaign.path, exist_ok=True)
     former = known.cases if known else None
-    refuse_change(_plugins(former or ()), _plugins(plan.cases))
     if known is not None and not is_stored(campaign, content):
         store_stop(campaign, None)  # it was one by the former plan
     store_planned(campaign, content)
@@ -50,12 +51,16 @@ def open_for_running(
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
     """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
 
-    Raises UsageError where the folder is of a plan with another name, holds files and is no campaign, or has a path
-    that libraries do not open.
+    Raises UsageError where the folder is of a plan with another name, holds files and is no campaign, is a file, or has
+    a path that libraries do not open. So it does where a package that adds rows has changed since the campaign began.
     """
     if not is_utf_8(campaign.path):
         raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")
-    if not campaign.path.is_dir():
+    there = next(path for path in (campaign.path, *campaign.path.absolute().parents) if path.exists())
+    if not there.is_dir():
+        code = errno.EEXIST if there == campaign.path else errno.ENOTDIR
+        raise storage.storage_error(OSError(code, os.strerror(code)), campaign.path)
+    if there != campaign.path:
         return None
     # Looked at before the plan is looked for, which a runner that starts beside this one writes before all else.
     holds_files = any(not entry.name.endswith(storage.TEMPORARY_SUFFIX) for entry in campaign.path.iterdir())
@@ -67,6 +72,8 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
             f"{campaign.path} is the campaign `{known.name}`, and this plan is `{plan.name}`",
             hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
         )
+    if known is not None:
+        refuse_change(_plugins(known.cases), _plugins(plan.cases))
     return known
 
 

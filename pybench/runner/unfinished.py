@@ -8,14 +8,16 @@ they are counted.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from pybench.campaign import layout
 from pybench.campaign.claims import is_alive, this_process
-from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import Recipe
 from pybench.catalogue.kinds import KINDS
+from pybench.errors import CorruptError
 from pybench.words import counted
 
 
@@ -39,7 +41,7 @@ class UnfinishedMaking:
         """A line for people."""
         if self.is_busy:
             return f"{self.title} is being made: {counted(self.trials, 'trial')} so far"
-        command = f"pybench run {directory}{' --retry-failed' if self.has_failed else ''}"
+        command = f"pybench run {shlex.quote(str(directory))}{' --retry-failed' if self.has_failed else ''}"
         return f"{self.title} was ended early: {kept_text(self.trials)}, and `{command}` goes on from there"
 
     def as_json(self) -> dict[str, object]:
@@ -62,8 +64,10 @@ def unfinished_makings(campaign: CampaignDirectory) -> list[UnfinishedMaking]:
             continue
         claims = campaign.artefacts.glob(f".{digest}.attempt-*{layout.CLAIM_SUFFIX}")
         is_busy = any(is_alive(claim, this_process()) for claim in claims)
-        has_failed = (campaign.artefact(digest) / layout.COMPLETE).exists()
-        found.append(UnfinishedMaking(digest, recipe.title(), trials, is_busy, has_failed))
+        ended = next((made for made in campaign.made() if made.case_id == digest), None)
+        if ended is not None and _is_made(ended):
+            continue  # its maker ended after it was made, and before the trials were removed
+        found.append(UnfinishedMaking(digest, recipe.title(), trials, is_busy, has_failed=ended is not None))
     return found
 
 
@@ -81,11 +85,18 @@ def kept_text(trials: int) -> str:
     return f"{counted(trials, 'trial')} {'is' if trials == 1 else 'are'} kept"
 
 
+def _is_made(making: RunDirectory) -> bool:
+    try:
+        return bool(making.read_run()["outcome"] == "ok")
+    except CorruptError:
+        return False  # for readers to tell
+
+
 def _recipe_of(folder: Path) -> Recipe | None:
     """Of what a folder is, without the recipes that it builds on; None where it does not say so."""
     try:
         stored = json.loads((folder / layout.RECIPE).read_text())["recipe"]
         recipe = Recipe(stored["kind"], tuple(stored["parameters"].items()))
+        return recipe if recipe.kind in KINDS else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return recipe if recipe.kind in KINDS else None

@@ -20,6 +20,7 @@ import contextlib  # noqa: E402
 import errno  # noqa: E402
 import fcntl  # noqa: E402
 import json  # noqa: E402
+import math  # noqa: E402
 import signal  # noqa: E402
 import traceback  # noqa: E402
 from dataclasses import replace  # noqa: E402
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
         with contextlib.suppress(OSError):  # the disk of the log may be full
             traceback.print_exc()
         report = _ended("crashed", Reason(Cause.EXCEPTION, in_short(error, 500), (type(error).__name__,)))
-        if full := _full_disk(error, Path(given.get("FOLDER", "."))):
+        if full := _full_disk(error, given.get("FOLDER")):
             report = {"outcome": "usage_error", "message": full.message, "hint": full.hint}
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pybench":
             lacks = f"this installation of pybench lacks a part: {error}"
@@ -73,8 +74,9 @@ def _end(status: int) -> NoReturn:
     takes half a second. What was registered for the end is done, because it ends helper processes.
     """
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # of a full disk
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 
@@ -103,26 +105,41 @@ def _work(given: dict[str, str]) -> dict[str, Any]:
         return _ended("build_failed", Reason(Cause.INPUT_REFUSED, str(error)))
 
 
-def _full_disk(error: BaseException, folder: Path) -> UsageError | None:
-    """The error to show where an exception arose from a full disk, which is no result of a case; else None."""
+def _full_disk(error: BaseException, folder: str | None) -> UsageError | None:
+    """The error to show where an exception arose from a full disk, which is no result of a case; else None.
+
+    `folder`: where this process works; None: it only answers, and a disk without room says nothing of that.
+    """
     from pybench.campaign.storage import FULL, storage_error
 
+    place = Path(folder or ".")
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in FULL:
-            return storage_error(cause, Path(cause.filename or _fullest(folder)))
+            return storage_error(cause, Path(cause.filename or _fullest(place)))
         cause = cause.__cause__ or cause.__context__
-    full, disk = os.strerror(errno.ENOSPC), os.statvfs(folder)
-    has_no_room = disk.f_blocks > 0 and disk.f_bavail == 0  # some network file systems tell neither
-    if full in str(error) or has_no_room:  # of libraries that write in C++, some without the reason
-        return storage_error(OSError(errno.ENOSPC, f"{full} ({in_short(error)})"), _fullest(folder))
-    return None
+    # Libraries that write in C++ have a text at most.
+    code = next((code for code in FULL if os.strerror(code) in str(error)), None)
+    if code is None and folder is not None and _free_blocks(place) == 0:
+        code = errno.ENOSPC
+    if code is None:
+        return None
+    return storage_error(OSError(code, f"{os.strerror(code)} ({in_short(error)})"), _fullest(place))
 
 
 def _fullest(folder: Path) -> Path:
     """Where there is less room: the folder, or that of temporary files."""
-    places = [folder, Path(os.environ.get("TMPDIR", "/tmp"))]
-    return min(filter(Path.is_dir, places), key=lambda place: os.statvfs(place).f_bavail, default=folder)
+    rooms = {place: _free_blocks(place) for place in (folder, Path(os.environ.get("TMPDIR", "/tmp")))}
+    return min(rooms, key=lambda place: math.inf if (free := rooms[place]) is None else free)
+
+
+def _free_blocks(folder: Path) -> int | None:
+    """Blocks of the file system that are free for this user; None where it does not tell, as some on a network."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return None
+    return disk.f_bavail if disk.f_blocks > 0 else None
 
 
 def _ended(outcome: str, reason: Reason) -> dict[str, Any]:

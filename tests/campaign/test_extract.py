@@ -22,10 +22,14 @@ from pybench.campaign.hashed import INDEX
 from pybench.campaign.layout import COMPLETE, ENVIRONMENT, RUNS, SUMMARY
 from pybench.campaign.storage import write_json
 from pybench.case import Case
+from pybench.catalogue.causes import Cause
+from pybench.catalogue.cautions import Caution, CautionCode
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.cli import main
 from pybench.dataset import Dataset, load, run_tables
 from pybench.errors import EXIT_CORRUPT, EXIT_OK, CorruptError
 from pybench.measure.quantity import Quantity
+from pybench.measurement.result import Validity
 from tests.support.campaigns import ENVIRONMENT_CONTENT, CampaignBuilder, build_typical, finish_again
 from tests.support.energies import ON_A_BOARD, energy_metrics, energy_window, store_energy
 
@@ -242,6 +246,12 @@ def test_a_place_that_cannot_be_written_costs_only_time(run: RunDirectory) -> No
     assert latency_of(load(campaign_of(run))) == 1.0
 
 
+def test_a_pipe_in_the_place_of_an_extract_costs_only_time(run: RunDirectory) -> None:
+    run.file(EXTRACT).unlink()
+    os.mkfifo(run.file(EXTRACT))
+    assert latency_of(load(campaign_of(run))) == 1.0
+
+
 def test_an_extract_is_no_file_of_the_run(run: RunDirectory) -> None:
     assert run.has(EXTRACT)
     assert EXTRACT.encode() not in run.file(COMPLETE).read_bytes()
@@ -256,3 +266,23 @@ def test_what_is_stored_changes_only_with_the_format(tmp_path: Path) -> None:
     store_energy(run, energy_window())
     _, _, body = run.file(EXTRACT).read_bytes().partition(b"\n")
     assert (FORMAT, hashlib.sha256(body).hexdigest()[:16]) == (1, "bd63c2217abd68d6")
+
+
+def test_everything_that_is_kept_is_in_what_the_format_pins(tmp_path: Path) -> None:
+    """Each value differs from all others, so that two that change places are noticed."""
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=2)
+    reasons = (Reason(Cause.MEMORY_ERROR, "a"), Reason(Cause.EXCEPTION, "b", ("OSError",)))
+    latency = Quantity(
+        value=1.5, u_standard=0.25, u_absolute=0.5, interval=(1.25, 2.0), samples=7, window="timing", method="by hand",
+        reasons=(Reason(ReasonCode.NOTHING_COUNTED, "c"),),
+    )  # fmt: skip
+    whole = builder.run(
+        INFER, 1, {"latency_mean_ms": latency, "top1_percent": 50.0}, labels={"device": "cpu", "ids_sha256": "12"},
+        valid={"timing": Validity(False, reasons[:1]), "energy": Validity(None, reasons[1:])},
+        cautions=[Caution(CautionCode.OUTLIERS, "two", "latency_mean_ms")],
+    )  # fmt: skip
+    crashed = builder.run(INFER, 2, outcome="crashed", reason="exception", detail="ended")
+    bodies = b"".join(run.file(EXTRACT).read_bytes().partition(b"\n")[2] for run in (whole, crashed))
+    kept = (b"1.5,0.25,0.5,1.25,2.0,7", b"by hand", b"nothing_counted", b"two", b'"12"', b'"crashed"', b'"ended"')
+    assert [words for words in kept if words not in bodies] == []
+    assert (FORMAT, hashlib.sha256(bodies).hexdigest()[:16]) == (1, "10ea79eed43ba87a")

@@ -412,8 +412,9 @@ def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(
 ) -> None:
     (tmp_path / "file").write_text("")
     for out, told in {"file": "it is a file: choose a folder", "file/in": "choose another place"}.items():
-        assert main(["run", str(plan), "--out", out]) == 2
-        assert told in capsys.readouterr().err
+        for option in ([], ["--dry-run"]):
+            assert main(["run", str(plan), "--out", out, *option]) == 2
+            assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], []])

@@ -99,6 +99,9 @@ def test_a_locale_without_a_character_gets_a_question_mark(typical: Path, encodi
     ended = subprocess.run(command, env=os.environ | variables, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr.decode()
     assert "required ? 1." in ended.stdout.decode(encoding)
+    as_json = subprocess.run([*command, "--json"], env=os.environ | variables, capture_output=True, check=False)
+    assert json.loads(as_json.stdout.decode(encoding)) == json.loads(_pybench("analyse", typical, "--json").stdout)
+    assert b"?" not in as_json.stdout
 
 
 def test_analyse_as_json_holds_estimates_with_intervals(typical: Path) -> None:

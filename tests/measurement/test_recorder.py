@@ -214,7 +214,7 @@ def test_a_core_that_was_slow_for_a_while_raises_a_caution() -> None:
     result = record(NOOP.with_factors(warmup_iterations=0), Replayed(lambda: None), Amounts(), None)
     assert result.metrics["core_probe_mean_ms"].value == pytest.approx((30 * 0.005 + 10 * 0.008) / 40)
     (caution,) = [each for each in result.cautions if each.code.code == "core_speed_varies"]
-    assert caution.detail == "in 25 % of probes it took 1.6 times as long"
+    assert caution.detail == "25 % of the probes took 1.6 times as long as the fast ones"
     table = result.tables["core_probes"]
     assert np.array_equal(table["end_ns"] - table["begin_ns"], probe_ns)
 

@@ -228,6 +228,7 @@ def test_what_was_ended_early_is_told_from_what_is_being_made_and_from_what_has_
     (maker.campaign.artefact(SEARCH.digest) / layout.COMPLETE).touch()
     (found,) = unfinished_makings(maker.campaign)
     assert found.text(directory) == f"{early} --retry-failed` goes on from there"
+    assert "`pybench run 'my results' --retry-failed`" in found.text(Path("my results"))
 
 
 def started(pid: int) -> int:

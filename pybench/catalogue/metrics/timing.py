@@ -205,7 +205,7 @@ ROWS = (
         unit="1",
         better="lower",
         label="CPU cores in use",
-        meaning="processor time of the worker and of the processes that it started, divided by the timing window",
+        meaning="processor time of the worker and of all its descendants, divided by the timing window",
         rests_on="timing",
     ),
     Metric(

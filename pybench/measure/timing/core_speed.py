@@ -21,21 +21,22 @@ from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.measure.timing.latency import durations_s
 
 FEWEST_PROBES = 10  # below, one that was interrupted decides
-SLOW_RATIO = 1.25  # times the fast ones: a core that is shared takes 1.3 to 2 times as long
+SLOW_RATIO = 1.25  # times the 10th percentile: a core that is shared takes 1.3 to 2 times as long
 SLOW_SHARE = 0.1  # of the probes: a switch to another program slows one now and then
-INTERRUPTED_RATIO = 3.0  # times the fast ones: the core did something else meanwhile, which says nothing of its speed
-_FAST_PERCENTILE = 10
+INTERRUPTED_RATIO = (
+    3.0  # times the 10th percentile: the core did something else meanwhile, which says nothing of its speed
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSpeed:
-    """Seconds of one probe: the mean, and that of the fastest tenth; and the share that took 1.25 times as long as it.
+    """Seconds of one probe: the mean and the 10th percentile; and the share that took 1.25 times as long as that.
 
     Probes that were interrupted are in neither mean nor share; `interrupted` counts them.
     """
 
     mean_s: float
-    fast_s: float
+    p10_s: float
     slow_share: float
     slow_s: float
     probes: int
@@ -45,7 +46,8 @@ class CoreSpeed:
         """A caution about `metric` where a tenth of the probes or more were slow."""
         if self.probes < FEWEST_PROBES or self.slow_share < SLOW_SHARE:
             return []
-        detail = f"in {100 * self.slow_share:.0f} % of probes it took {self.slow_s / self.fast_s:.2g} times as long"
+        factor = self.slow_s / self.p10_s
+        detail = f"{100 * self.slow_share:.0f} % of the probes took {factor:.2g} times as long as the fast ones"
         return [Caution(CautionCode.CORE_SPEED_VARIES, detail, metric)]
 
 
@@ -57,12 +59,12 @@ def summarise_probes(probes_ns: NDArray[np.int64]) -> CoreSpeed | None:
     if len(probes_ns) == 0:
         return None
     durations = durations_s(probes_ns)
-    fast_s = float(np.percentile(durations, _FAST_PERCENTILE, method="lower"))
-    whole = durations[durations <= INTERRUPTED_RATIO * fast_s]
-    slow = whole[whole > SLOW_RATIO * fast_s]
+    p10_s = float(np.percentile(durations, 10, method="lower"))
+    whole = durations[durations <= INTERRUPTED_RATIO * p10_s]
+    slow = whole[whole > SLOW_RATIO * p10_s]
     return CoreSpeed(
         mean_s=float(whole.mean()),
-        fast_s=fast_s,
+        p10_s=p10_s,
         slow_share=len(slow) / len(whole),
         slow_s=float(slow.mean()) if len(slow) else 0.0,
         probes=len(whole),

@@ -16,7 +16,7 @@ delays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -137,7 +137,7 @@ class Times:
     depth: most repetitions in flight at once
     apart: whether something that is not timed stands before each repetition
     probes_ns: int64 [m, 2], raw clock, begin and end of each probe of the core between repetitions
-        (`pybench.measure.timing.core_speed`); empty where nothing probes
+        (`pybench.measure.timing.core_speed`); empty where none was in time, None where nothing probes
     """
 
     begin_ns: NDArray[np.int64]
@@ -146,7 +146,7 @@ class Times:
     gpu: GpuTimes | None = None
     depth: int = 1
     apart: bool = False
-    probes_ns: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), _INTEGER))
+    probes_ns: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.begin_ns)
