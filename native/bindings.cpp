@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "clock.hpp"
 #include "cuda_bindings.hpp"
@@ -24,8 +25,9 @@ namespace {
 using WithoutGil = py::call_guard<py::gil_scoped_release>;
 
 // int64 [n, 3]: due, begin and end of each call; int64 [m, 2]: begin and end of each probe of the core.
-py::tuple timed_calls(const py::object& work, std::int64_t iterations, std::int64_t minimum_ns,
-                      const py::array_t<std::int64_t, py::array::c_style>& due_ns) {
+std::pair<py::array_t<std::int64_t>, py::array_t<std::int64_t>> timed_calls(
+    const py::object& work, std::int64_t iterations, std::int64_t minimum_ns,
+    const py::array_t<std::int64_t, py::array::c_style>& due_ns) {
   bool failed = false;
   const Pace pace{iterations, minimum_ns, {due_ns.data(), due_ns.data() + due_ns.size()}};
   CoreProbes probes;
@@ -44,7 +46,7 @@ py::tuple timed_calls(const py::object& work, std::int64_t iterations, std::int6
     *probe_out++ = probe.begin_ns;
     *probe_out++ = probe.end_ns;
   }
-  return py::make_tuple(array, probed);
+  return {array, probed};
 }
 
 void sleep_until(std::int64_t deadline_ns) {
