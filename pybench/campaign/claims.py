@@ -133,7 +133,7 @@ def _seconds_since_boot() -> float:
 def _started(pid: int) -> int | None:
     """Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), None when it is gone."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else int(fields[19])

@@ -5,7 +5,7 @@ on. docs/formats/rundir.md describes the file."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,48 +14,57 @@ from pybench.campaign.directory import RunDirectory
 from pybench.campaign.layout import ENERGY, ENVIRONMENT
 from pybench.errors import CorruptError
 
-WINDOW_FIELDS = (
-    "window",
-    "begin_s",
-    "end_s",
-    "iterations",
-    "method",
-    "scope",
-    "energy_j",
-    "u_within_j",
-    "u_absolute_j",
-    "parts_j",
-    "valid",
-    "reasons",
-    "plain_j",
-    "idle_before_w",
-    "idle_after_w",
-    "net_j",
-    "u_net_j",
-    "tail_j",
-    "u_tail_j",
-    "tail_end_s",
-)
-"""What is kept of a window of energy.json, in this order."""
-_NUMBER = frozenset({int, float})  # JSON has no other kinds, and a bool is none
+_Check = Callable[[Any], bool]
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]  # a bool is none
+
+
+def _is_number_or_null(value: object) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, dict) and all(map(_is_number_or_null, value.values()))
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+_TEXT: tuple[_Check, str] = (lambda value: isinstance(value, str), "a text")
+_NUMBER: tuple[_Check, str] = (_is_number, "a number")
+_NUMBER_OR_NULL: tuple[_Check, str] = (_is_number_or_null, "a number or null")
+_MAPPING: tuple[_Check, str] = (_is_mapping, "an object of numbers and nulls")
+
+# What is kept of a window of energy.json: field -> what it must be, in this order.
+_WINDOW: Mapping[str, tuple[_Check, str]] = {
+    "window": _TEXT,
+    "begin_s": _NUMBER,
+    "end_s": _NUMBER,
+    "iterations": (lambda value: type(value) is int, "a whole number"),
+    "method": _TEXT,
+    "scope": _TEXT,
+    "energy_j": _NUMBER_OR_NULL,
+    "u_within_j": _NUMBER_OR_NULL,
+    "u_absolute_j": _NUMBER_OR_NULL,
+    "parts_j": _MAPPING,
+    "valid": (lambda value: type(value) is bool, "true or false"),
+    "reasons": (_is_list_of_texts, "a list of texts"),
+    "plain_j": _MAPPING,
+    "idle_before_w": _NUMBER_OR_NULL,
+    "idle_after_w": _NUMBER_OR_NULL,
+    "net_j": _NUMBER_OR_NULL,
+    "u_net_j": _NUMBER_OR_NULL,
+    "tail_j": _NUMBER_OR_NULL,
+    "u_tail_j": _NUMBER_OR_NULL,
+    "tail_end_s": _NUMBER_OR_NULL,
+}
+WINDOW_FIELDS = tuple(_WINDOW)
+_ONLY_WITH_IDLE = frozenset({"net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s"})
 # What drawing and judging need of a sensor's profile; whatever else is stored is kept.
 _SENSOR_NUMBERS = ("sample_delay_s", "response_s", "counter_tick_s", "counter_delay_s")
-_NUMBERS = ("begin_s", "end_s")
-_NUMBERS_OR_NULL = (
-    "energy_j",
-    "u_within_j",
-    "u_absolute_j",
-    "idle_before_w",
-    "idle_after_w",
-    "net_j",
-    "u_net_j",
-    "tail_j",
-    "u_tail_j",
-    "tail_end_s",
-)
-_ONLY_WITH_IDLE = frozenset({"net_j", "u_net_j", "tail_j", "u_tail_j", "tail_end_s"})
-_TEXTS = ("window", "method", "scope")
-_MAPPINGS = ("parts_j", "plain_j")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +105,12 @@ def check_energy(
 
 def _check_window(stored: Mapping[str, Any], file: Path, number: int) -> tuple[Any, ...]:
     """The values of `WINDOW_FIELDS`. Entries that a later pybench adds are no damage."""
-
-    def refuse(name: str, wanted: str) -> CorruptError:
-        return CorruptError(f"{file}: window {number}: {name} must be {wanted}")
-
-    for name in _TEXTS:
-        if not isinstance(stored.get(name), str):
-            raise refuse(name, "a text")
-    for name in _NUMBERS:
-        if not _is_number(stored.get(name)):
-            raise refuse(name, "a number")
-    for name in _NUMBERS_OR_NULL:
-        present = name in stored or name in _ONLY_WITH_IDLE
-        if not present or not (stored.get(name) is None or _is_number(stored[name])):
-            raise refuse(name, "a number or null")
-    for name in _MAPPINGS:
-        values = stored.get(name)
-        if not isinstance(values, dict) or not all(value is None or _is_number(value) for value in values.values()):
-            raise refuse(name, "an object of numbers and nulls")
-    if type(stored.get("iterations")) is not int or type(stored.get("valid")) is not bool:
-        raise refuse("iterations, valid", "a whole number and true or false")
-    reasons = stored.get("reasons")
-    if not isinstance(reasons, list) or not all(isinstance(reason, str) for reason in reasons):
-        raise refuse("reasons", "a list of texts")
+    for name, (is_right, wanted) in _WINDOW.items():
+        is_missing = name not in stored and name not in _ONLY_WITH_IDLE
+        if is_missing or not is_right(stored.get(name)):
+            raise CorruptError(f"{file}: window {number}: {name} must be {wanted}")
     if stored["end_s"] <= stored["begin_s"]:
-        raise refuse("end_s", "after begin_s")
+        raise CorruptError(f"{file}: window {number}: end_s must be after begin_s")
     return tuple(map(stored.get, WINDOW_FIELDS))
 
 
@@ -145,7 +135,3 @@ def _power_limit_w(environment: Mapping[str, Any]) -> float | None:
     gpu = environment["measuring"].get("gpu")
     limit_w = gpu.get("power_limit_w") if isinstance(gpu, dict) else None
     return float(limit_w) if limit_w is not None and _is_number(limit_w) else None
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in _NUMBER and math.isfinite(value)  # type: ignore[arg-type]

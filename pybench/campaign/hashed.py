@@ -85,6 +85,12 @@ class HashedRuns:
             content = {"schema_version": SCHEMA_VERSION, "runs": self._seen}
             storage.write_json(self._campaign / INDEX, content)
 
+    def store_added(self) -> None:
+        """Adds what was seen to the index as it is now: runners of other shards may have added theirs meanwhile."""
+        self._known = _read(self._campaign / INDEX)
+        self._seen = self._known | self._seen
+        self.store()
+
 
 def hash_ended(campaign: Path, folders: Iterable[Path]) -> None:
     """Hashes runs that ended a while ago, and adds them to the index, so that the first reader need not. What is wrong
@@ -96,9 +102,7 @@ def hash_ended(campaign: Path, folders: Iterable[Path]) -> None:
     for folder in folders:
         with contextlib.suppress(CorruptError):
             hashed.check(folder)
-    hashed._known = _read(campaign / INDEX)  # runners of other shards have added theirs meanwhile
-    hashed._seen = hashed._known | hashed._seen
-    hashed.store()
+    hashed.store_added()
 
 
 def _read(path: Path) -> dict[str, str]:

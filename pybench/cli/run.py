@@ -96,8 +96,6 @@ def run(
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
-    if source.text is not None:
-        runner.planned_before(campaign, resolved)  # a dry run, too, refuses what the run would refuse
     if resolved.repetitions.rule is not None and not artefacts_only:
         refuse_parts(select, shard)
     options = runner.Options(

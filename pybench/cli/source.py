@@ -50,7 +50,10 @@ class Source:
 
 
 def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:
-    """A plan with the campaign's directory that is meant, or a campaign that exists."""
+    """A plan with the campaign's directory that is meant, or a campaign that exists.
+
+    A directory that the plan cannot fill is refused here, so that a dry run refuses what the run would.
+    """
     if CampaignDirectory(path).plan_resolved.is_file():
         if overrides or repetitions or out:
             raise UsageError(
@@ -64,6 +67,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)
     resolved = parse_resolved_plan(resolve(plan, plan.cases))
     campaign = CampaignDirectory(out or layout.RESULTS / resolved.name)
+    runner.planned_before(campaign, resolved)
     return Source(campaign, resolved, path.read_text(encoding="utf-8"), str(path), plan.places)
 
 

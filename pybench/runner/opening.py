@@ -56,7 +56,8 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
     """
     if not is_utf_8(campaign.path):
         raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")
-    there = next(path for path in (campaign.path, *campaign.path.absolute().parents) if path.exists())
+    # os.path takes what may not be looked at for absent; making the folder then tells the permission that lacks.
+    there = next(path for path in (campaign.path, *campaign.path.absolute().parents) if os.path.exists(path))  # noqa: PTH110
     if not there.is_dir():
         code = errno.EEXIST if there == campaign.path else errno.ENOTDIR
         raise storage.storage_error(OSError(code, os.strerror(code)), campaign.path)

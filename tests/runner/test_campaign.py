@@ -355,7 +355,7 @@ def worker_pids(campaign: CampaignDirectory) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            command = (entry / "cmdline").read_bytes().decode().split("\0") if entry.name.isdigit() else []
+            command = os.fsdecode((entry / "cmdline").read_bytes()).split("\0") if entry.name.isdigit() else []
         except OSError:
             continue
         if "pybench.worker" in command and str(campaign.path) in command:
