@@ -248,7 +248,7 @@ def _facts(campaign: PublishedCampaign) -> list[tuple[str, str]]:
         ("Runs", _counted(campaign)),
         ("Runs of a case", _runs_of_a_case(campaign)),
         *_part(campaign),
-        ("Cautions", _cautions(campaign)),
+        *_cautions(campaign),
         ("Archive", f"[{campaign.archive.as_posix()}](../../{campaign.archive.as_posix()})"),
     ]
 
@@ -287,10 +287,11 @@ def _versions(campaign: PublishedCampaign) -> str:
     return ", ".join(f"{title} {value}" for title, fact in facts.items() for value in stated.values_of(fact))
 
 
-def _cautions(campaign: PublishedCampaign) -> str:
+def _cautions(campaign: PublishedCampaign) -> list[tuple[str, str]]:
     column = campaign.dataset.cautions
     by_code = column.unique(["case_id", "block", "code"])["code"].value_counts(sort=True).rows()
-    return ", ".join(f"`{code}` in {counted(number, 'run')}" for code, number in sorted(by_code)) or "none"
+    rows = [(f"Caution `{code}`", f"in {counted(number, 'run')}") for code, number in sorted(by_code)]
+    return rows or [("Cautions", "none")]
 
 
 def _date(campaign: PublishedCampaign) -> str:

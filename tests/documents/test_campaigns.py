@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from pybench.case.repetitions import Stop, StoppingRule
 from pybench.catalogue.papers import PAPERS
 from pybench.dataset import load
 from pybench.plan import load_plan
+from pybench.publication.carry import archive
+from pybench.publication.pack.package import PublishOptions, stage
+from tests.publication.conftest import COVERAGE
 from tests.support.campaigns import CampaignBuilder
 
 pytestmark = pytest.mark.process  # archives are read by several processes
@@ -50,23 +54,53 @@ def test_a_campaign_without_a_paper_has_its_verdicts_and_the_words_of_its_plan(p
     assert "Published" not in page
 
 
-def test_a_partial_campaign_shows_what_it_has_and_counts_the_rest(pages: dict[str, str]) -> None:
+def test_every_published_value_of_a_whole_campaign_has_a_number(pages: dict[str, str]) -> None:
     whole, part = pages["amp-and-quantisation.md"].split("## ptq-batches")
-    table = part.split("**Published values**")[1].split("Source:")[0]
-    assert " — (" not in table
-    assert "42 more published values have no number here" in table
-    assert "| vgg16, batch 256, image size 48 | Speed-up | 2.4 | 4.58" in whole
-    assert "no number here" not in whole.split("**Published values**")[1].split("Source:")[0]
+    tables = [text.split("**Published values**")[1].split("Source:")[0] for text in (whole, part)]
+    assert "| vgg16, batch 256, image size 48 | Speed-up | 2.4 | 4.58" in tables[0]
+    assert tables[1].count("| Speed-up | ") == 72
+    assert all(" — (" not in table and "no number here" not in table for table in tables)
 
 
 def test_a_partial_campaign_says_which_part_of_the_plan_ran(pages: dict[str, str]) -> None:
-    part = pages["amp-and-quantisation.md"].split("## ptq-batches")[1]
-    assert "| Part that ran: batch | 8, 32, 64; not 16 |" in part
-    assert "| Complete blocks | 3 of 10 (40 of 96 cases) |" in part
-    effects = part.split("**Effects: INT8 against FP16**")[1].split("###")[0]
-    assert effects.count("3 blocks") == 10
-    assert " — (" not in effects
-    assert "14 more effects have no number here" in effects
+    page = pages["runtimes.md"]
+    assert "| Part that ran: batch | 64; not 1 |" in page
+    assert "| Complete blocks | 10 of 10 (10 of 150 cases) |" in page
+    effects = pages["autotune.md"].split("5 more effects have no number here")
+    assert len(effects) == 2
+    assert " — (" not in effects[0]
+
+
+def test_a_partial_campaign_shows_what_it_has_and_counts_the_rest(tmp_path: Path) -> None:
+    text = """\
+schema_version: 1
+name: small
+repetitions: 3
+matrix: [{workload: infer, model: vgg16, runtime: torch, precision: [fp32, fp16], batch: [8, 16], device: cuda}]
+criteria:
+  baseline: {precision: fp32}
+  reference:
+    - where: {precision: fp16}
+      speedup:
+        - {value: 2.5, source: "Shafique 2023, table 6", where: {batch: 8}}
+        - {value: 3.5, source: "Shafique 2023, table 6", where: {batch: 16}}
+"""
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "small.yaml").write_text(text)
+    plan = load_plan(tmp_path / "plans" / "small.yaml")
+    builder = CampaignBuilder(tmp_path / "c", plan.cases, repetitions=3, name="small", plan_text=text)
+    for case, block in itertools.product(plan.cases, (1, 2, 3)):
+        if case.batch == 8:
+            builder.run(case, block, {"latency_mean_ms": (2 if case.precision == "fp32" else 1) + block / 100})
+    package = stage(builder.path, tmp_path / "staged", PublishOptions(), COVERAGE, lambda folder, parts: None)
+    archive.write(package, tmp_path / "campaigns" / "small.tar.zst")
+    page = results_pages(tmp_path)["amp-and-quantisation.md"]
+    table = page.split("**Published values**")[1].split("Source:")[0]
+    assert "batch=8 device=cuda | Speed-up | 2.5 | 1.9" in table
+    assert "batch=16" not in table
+    assert "1 more published value has no number here" in table
+    assert "| Part that ran: batch | 8; not 16 |" in page
+    assert "| Complete blocks | 3 of 3 (2 of 4 cases) |" in page
 
 
 def test_a_campaign_that_was_decided_asks_for_no_more_blocks(tmp_path: Path) -> None:
