@@ -16,7 +16,7 @@ from pybench.case.repetitions import Stop, StoppingRule
 from pybench.catalogue.papers import PAPERS
 from pybench.dataset import load
 from pybench.plan import load_plan
-from pybench.publication.carry import archive
+from pybench.publication.carry import archive as archives
 from pybench.publication.pack.package import PublishOptions, stage
 from tests.publication.conftest import COVERAGE
 from tests.support.campaigns import CampaignBuilder
@@ -93,7 +93,7 @@ criteria:
         if case.batch == 8:
             builder.run(case, block, {"latency_mean_ms": (2 if case.precision == "fp32" else 1) + block / 100})
     package = stage(builder.path, tmp_path / "staged", PublishOptions(), COVERAGE, lambda folder, parts: None)
-    archive.write(package, tmp_path / "campaigns" / "small.tar.zst")
+    archives.write(package, tmp_path / "campaigns" / "small.tar.zst")
     page = results_pages(tmp_path)["amp-and-quantisation.md"]
     table = page.split("**Published values**")[1].split("Source:")[0]
     assert "batch=8 device=cuda | Speed-up | 2.5 | 1.9" in table
