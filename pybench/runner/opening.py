@@ -30,8 +30,8 @@ def open_for_running(
     """Creates the directory or continues it with a plan that may have changed.
 
     Returns the cases that the plan adds and those it orphans (their runs stay and no longer count). Raises UsageError
-    where the directory is of a plan with another name. So it does where a package that adds rows has changed since the
-    campaign began: its runs are others of the same cases.
+    where the directory is of a plan with another name, or has runs of another seed. So it does where a package that
+    adds rows has changed since the campaign began: its runs are others of the same cases.
     """
     plan = parse_resolved_plan(content)
     known = planned_before(campaign, plan)
@@ -51,8 +51,8 @@ def open_for_running(
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
     """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
 
-    Raises UsageError where the folder is of a plan with another name, holds files and is no campaign, is a file, or has
-    a path that libraries do not open. So it does where a package that adds rows has changed since the campaign began.
+    Raises UsageError where the folder is of a plan with another name, has runs of another seed, holds files and is no
+    campaign, is a file, or has a path that libraries do not open. So it does where a package that adds rows has changed since the campaign began.
     """
     if not is_utf_8(campaign.path):
         raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")
@@ -74,8 +74,18 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
             hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
         )
     if known is not None:
+        _refuse_another_seed(campaign, known.seed, plan.seed)
         refuse_change(_plugins(known.cases), _plugins(plan.cases))
     return known
+
+
+def _refuse_another_seed(campaign: CampaignDirectory, former: int, seed: int) -> None:
+    """Runs of one block would have inputs of two seeds, and the plan would tell of one."""
+    if seed != former and next(iter(campaign.started()), None) is not None:
+        raise UsageError(
+            f"{campaign.path} has runs of the seed {former}, and this plan has the seed {seed}",
+            hint=f"put `seed: {former}` back, or give another folder with --out",
+        )
 
 
 def _plugins(cases: Iterable[Case]) -> list[Plugin]:

@@ -407,6 +407,23 @@ def test_a_dry_run_refuses_the_folder_that_a_run_would_refuse(plan: Path, capsys
     assert "results/trial is the campaign `trial`, and this plan is `other`" in capsys.readouterr().err
 
 
+def test_the_seed_of_a_campaign_cannot_change_once_there_are_runs(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(plan), "--repetitions", "1", "--artefacts-only"]) == 0
+    assert main(["run", str(plan), "--repetitions", "1", "--set", "seed=7"]) == 0
+    stored = Path("results/trial/plan.resolved.json").read_bytes()
+    capsys.readouterr()
+    for more in ([], ["--dry-run"]):
+        assert main(["run", str(plan), "--repetitions", "2", "--set", "seed=8", *more]) == 2
+        assert capsys.readouterr().err == (
+            "error: results/trial has runs of the seed 7, and this plan has the seed 8\n"
+            "  hint: put `seed: 7` back, or give another folder with --out\n"
+        )
+    assert Path("results/trial/plan.resolved.json").read_bytes() == stored
+    assert main(["run", str(plan), "--repetitions", "2", "--set", "seed=7"]) == 0
+
+
 def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(
     plan: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
