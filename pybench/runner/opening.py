@@ -51,8 +51,9 @@ def open_for_running(
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
     """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
 
-    Raises UsageError where the folder is of a plan with another name, has runs of another seed, holds files and is no
-    campaign, is a file, or has a path that libraries do not open. So it does where a package that adds rows has changed since the campaign began.
+    Raises UsageError where the folder is a file, holds files and is no campaign, or has a path that libraries do not
+    open. So it does where it is of a plan with another name, has runs of another seed, or where a package that adds
+    rows has changed since the campaign began.
     """
     if not is_utf_8(campaign.path):
         raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")

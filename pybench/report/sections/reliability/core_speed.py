@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of the spread of repeated runs the speed of the calling core explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pybench.analysis.findings.core_speed import CoreSpeed
+from pybench.report.sentences import Sentence, list_text
+from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell
+
+
+def core_speed_table(found: Sequence[CoreSpeed]) -> Table:
+    """One row for each workload, model and runtime."""
+    columns = (
+        Column("Cases", ("cases",)),
+        Column("Runs", ("runs",), numeric=True),
+        Column("Slope", estimate_fields("slope"), numeric=True),
+        Column("Explained", ("explained_share",), numeric=True),
+        Column("SD of runs", ("sd_of_runs",), numeric=True),
+        Column("SD left", ("sd_left",), numeric=True),
+    )
+    rows = tuple(
+        (
+            Cell(_name(one), csv=(_name(one),), cases=tuple(case.id for case in one.cases)),
+            number_cell(one.runs),
+            estimate_cell(one.slope),
+            number_cell(one.explained, text=f"{100 * one.explained:.0f} %"),
+            number_cell(one.spread, text=f"{100 * one.spread:.2g} %"),
+            number_cell(one.left, text=f"{100 * one.left:.2g} %"),
+        )
+        for one in found
+    )
+    notes = (
+        "A line is fitted to logarithms of mean latency and of the probe of the core, centred within case and board.",
+        "Slope: 1 where an iteration only waits for the core that calls it, and 0 where it never does.",
+        "Explained: the share of the variance between runs of a case that the line accounts for.",
+        "SD: standard deviation of logarithms between runs of a case, and what the line leaves of it.",
+    )
+    return Table("core_speed", "Spread of repeated runs, and the speed of the calling core", columns, rows, notes)
+
+
+def core_doubts(found: Sequence[CoreSpeed]) -> list[Sentence]:
+    """One sentence where runs differ mainly because the core does."""
+    waiting = [one for one in found if one.waits]
+    if not waiting:
+        return []
+    named = list_text([f"{100 * one.explained:.0f} % of the variance between runs of {_name(one)}" for one in waiting])
+    text = f"the speed of the CPU core that calls iterations explains {named}; a table below has all."
+    return [Sentence("Runs wait for their core", text, "neutral")]
+
+
+def _name(one: CoreSpeed) -> str:
+    case = one.cases[0]
+    return " ".join(str(part) for part in (case.workload, case.model, case.runtime) if part)
