@@ -18,7 +18,7 @@
     ├── solver_speedups  SolverSpeedup  networks against the solvers that they replace
     ├── cache_effects  CacheEffect   comparisons with a warm and with a cold cache
     ├── builds       BuildVariance    variance between builds of one engine against that between runs
-    ├── core_speeds  CoreSpeed        whether runs differ because the core that calls them does
+    ├── run_spreads  RunSpread        how much of the spread of runs the core that calls them explains
     ├── protocols    ProtocolFinding  each protocol that the plan asks for beside the house's own
     ├── excluded     PairComparability  pairs of cases that lost blocks in any finding, because their software differs
     ├── varying      cases whose repetitions predict differently
@@ -46,12 +46,12 @@ from pybench.analysis.findings.cases import CaseFinding, describe_cases
 from pybench.analysis.findings.cell_differences import CellsDifference, differences_over_cells
 from pybench.analysis.findings.cell_effects import CellsEffect, effects_over_cells
 from pybench.analysis.findings.contrasts import ContrastFinding, compare_contrasts
-from pybench.analysis.findings.core_speed import CoreSpeed, follow_cores
 from pybench.analysis.findings.curves import Curve, find_curves
 from pybench.analysis.findings.joules import JouleFinding, find_joules
 from pybench.analysis.findings.operating_point import OperatingPoint, find_operating_points
 from pybench.analysis.findings.path_costs import PathCost, cost_paths
 from pybench.analysis.findings.references import ReferenceFinding, find_references
+from pybench.analysis.findings.run_spread import RunSpread, explain_spreads
 from pybench.analysis.findings.solvers import SolverSpeedup, find_solver_speedups
 from pybench.analysis.findings.token_paths import TokenFinding, check_token_paths
 from pybench.analysis.findings.verdicts import CaseVerdict, judge
@@ -93,7 +93,7 @@ class Analysis:
     solver_speedups: tuple[SolverSpeedup, ...]
     cache_effects: tuple[CacheEffect, ...]
     builds: tuple[BuildVariance, ...]
-    core_speeds: tuple[CoreSpeed, ...]
+    run_spreads: tuple[RunSpread, ...]
     protocols: tuple[ProtocolFinding, ...]
     excluded: Mapping[Pair, PairComparability]
     varying: Mapping[str, int]
@@ -135,7 +135,7 @@ class Analysis:
             "solver_speedups": [one.as_json() for one in self.solver_speedups],
             "cache_effects": [one.as_json() for one in self.cache_effects],
             "builds": [finding.as_json() for finding in self.builds],
-            "core_speeds": [finding.as_json() for finding in self.core_speeds],
+            "run_spreads": [finding.as_json() for finding in self.run_spreads],
             "protocols": [finding.as_json() for finding in self.protocols],
             "excluded_for_software": software_json(self.excluded),
             "varying_predictions": dict(self.varying),
@@ -197,7 +197,7 @@ def analyse(
         solver_speedups=find_solver_speedups(planned, measurements, software),
         cache_effects=find_cache_effects(planned, compared, measurements, software),
         builds=split_variances(planned, measurements, software),
-        core_speeds=follow_cores(planned, measurements, dataset.software),
+        run_spreads=explain_spreads(planned, measurements, dataset.software),
         protocols=tests.findings(units, verdicts),
         excluded=software.excluded(),  # after all of the above: these are the pairs that they compared
         varying=units.varying,

@@ -51,9 +51,11 @@ def open_for_running(
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:
     """The plan of a campaign that `plan` would continue, None where there is no campaign yet. Changes nothing.
 
-    Raises UsageError where the folder is a file, holds files and is no campaign, or has a path that libraries do not
-    open. So it does where it is of a plan with another name, has runs of another seed, or where a package that adds
-    rows has changed since the campaign began.
+    Raises UsageError where
+
+    - the folder is a file, holds files and is no campaign, or has a path that libraries do not open,
+    - it is of a plan with another name, or has runs of these cases with another seed,
+    - a package that adds rows has changed since the campaign began.
     """
     if not is_utf_8(campaign.path):
         raise UsageError(f"{campaign.path}: its path is not UTF-8", hint="choose another folder with --out")
@@ -75,16 +77,17 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
             hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
         )
     if known is not None:
-        _refuse_another_seed(campaign, known.seed, plan.seed)
+        _refuse_another_seed(campaign, known.seed, plan)
         refuse_change(_plugins(known.cases), _plugins(plan.cases))
     return known
 
 
-def _refuse_another_seed(campaign: CampaignDirectory, former: int, seed: int) -> None:
+def _refuse_another_seed(campaign: CampaignDirectory, former: int, plan: ResolvedPlan) -> None:
     """Runs of one block would have inputs of two seeds, and the plan would tell of one."""
-    if seed != former and next(iter(campaign.started()), None) is not None:
+    ids = {case.id for case in plan.cases}
+    if plan.seed != former and any(case_id in ids for case_id, _ in campaign.started()):
         raise UsageError(
-            f"{campaign.path} has runs of the seed {former}, and this plan has the seed {seed}",
+            f"{campaign.path} has runs of the seed {former}, and this plan has the seed {plan.seed}",
             hint=f"put `seed: {former}` back, or give another folder with --out",
         )
 

@@ -422,6 +422,8 @@ def test_the_seed_of_a_campaign_cannot_change_once_there_are_runs(
         )
     assert Path("results/trial/plan.resolved.json").read_bytes() == stored
     assert main(["run", str(plan), "--repetitions", "2", "--set", "seed=7"]) == 0
+    of_new_cases = ["--set", "matrix.0.iterations=[3]", "--set", "seed=8"]
+    assert main(["run", str(plan), *of_new_cases]) == 0  # no run that counts has another seed
 
 
 def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(

@@ -7,13 +7,13 @@ from pybench.report.sections.elements import Element, Material, Pictures, Sectio
 from pybench.report.sections.reliability.boards import boards_table
 from pybench.report.sections.reliability.builds import builds_table
 from pybench.report.sections.reliability.cautions import cautions_table
-from pybench.report.sections.reliability.core_speed import core_speed_table
 from pybench.report.sections.reliability.coverage import coverage_table
 from pybench.report.sections.reliability.doubts import doubts
 from pybench.report.sections.reliability.exclusions import exclusions_table, validity_table
 from pybench.report.sections.reliability.failures import failures_table
 from pybench.report.sections.reliability.inputs import fed_table, token_table
 from pybench.report.sections.reliability.order import draw_order
+from pybench.report.sections.reliability.run_spread import run_spread_table
 from pybench.report.sections.reliability.software import software_table
 
 
@@ -28,7 +28,7 @@ def build(material: Material) -> list[Element]:
         Tables(lambda: [exclusions_table(analysis)], is_printed=True),
         Tables(lambda: [boards_table(analysis.boards)], is_printed=True),
         Tables(lambda: [builds_table(analysis), fed_table(dataset)]),
-        Tables(lambda: [core_speed_table(analysis.core_speeds)], is_printed=True),
+        Tables(lambda: [run_spread_table(analysis.run_spreads)], is_printed=True),
         Tables(lambda: [cautions_table(dataset)], is_printed=True),
         Pictures(lambda: draw_order(dataset, analysis)),
     ]

@@ -9,8 +9,8 @@ from pybench.analysis import Analysis
 from pybench.analysis.comparability import describe_exclusions, describe_unstated
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
-from pybench.report.sections.reliability.core_speed import core_doubts
 from pybench.report.sections.reliability.coverage import guard_text
+from pybench.report.sections.reliability.run_spread import core_doubts
 from pybench.report.sentences import Sentence, list_text
 
 
@@ -40,7 +40,7 @@ def doubts(dataset: Dataset, analysis: Analysis, coverage: Coverage) -> list[Sen
         title = dataset.cases[case_id].title()
         text = f"{title} gave {versions} different sets of predictions; intervals over images do not include this."
         found.append(Sentence("Predictions vary", text, "bad"))
-    found += core_doubts(analysis.core_speeds)
+    found += core_doubts(analysis.run_spreads)
     if dataset.cautions.height:
         codes = (
             dataset.cautions.unique(["case_id", "block", "code"])["code"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.findings.core_speed import CoreSpeed
+from pybench.analysis.findings.run_spread import RunSpread
 from pybench.report.sentences import Sentence, list_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell
 
 
-def core_speed_table(found: Sequence[CoreSpeed]) -> Table:
-    """One row for each workload, model and runtime."""
+def run_spread_table(found: Sequence[RunSpread]) -> Table:
+    """One row for each workload, model, runtime and device."""
     columns = (
         Column("Cases", ("cases",)),
+        Column("With probes", ("cases_with_probes", "cases_alike"), numeric=True),
         Column("Runs", ("runs",), numeric=True),
         Column("Slope", estimate_fields("slope"), numeric=True),
         Column("Explained", ("explained_share",), numeric=True),
@@ -23,6 +24,11 @@ def core_speed_table(found: Sequence[CoreSpeed]) -> Table:
     rows = tuple(
         (
             Cell(_name(one), csv=(_name(one),), cases=tuple(case.id for case in one.cases)),
+            Cell(
+                f"{len(one.cases)} of {one.alike}",
+                number=float(len(one.cases)),
+                csv=(str(len(one.cases)), str(one.alike)),
+            ),
             number_cell(one.runs),
             estimate_cell(one.slope),
             number_cell(one.explained, text=f"{100 * one.explained:.0f} %"),
@@ -37,19 +43,22 @@ def core_speed_table(found: Sequence[CoreSpeed]) -> Table:
         "Explained: the share of the variance between runs of a case that the line accounts for.",
         "SD: standard deviation of logarithms between runs of a case, and what the line leaves of it.",
     )
-    return Table("core_speed", "Spread of repeated runs, and the speed of the calling core", columns, rows, notes)
+    return Table("run_spread", "Spread of repeated runs, and the speed of the calling core", columns, rows, notes)
 
 
-def core_doubts(found: Sequence[CoreSpeed]) -> list[Sentence]:
+def core_doubts(found: Sequence[RunSpread]) -> list[Sentence]:
     """One sentence where runs differ mainly because the core does."""
-    waiting = [one for one in found if one.waits]
+    waiting = [one for one in found if one.waits_for_core]
     if not waiting:
         return []
-    named = list_text([f"{100 * one.explained:.0f} % of the variance between runs of {_name(one)}" for one in waiting])
-    text = f"the speed of the CPU core that calls iterations explains {named}; a table below has all."
+    named = list_text([f"{100 * one.explained:.0f} % for {_name(one)} ({one.runs} runs)" for one in waiting])
+    text = (
+        "the speed of the CPU core that calls iterations explains most of the variance between repeated runs: about "
+        f"{named}. The table below lists all cases."
+    )
     return [Sentence("Runs wait for their core", text, "neutral")]
 
 
-def _name(one: CoreSpeed) -> str:
+def _name(one: RunSpread) -> str:
     case = one.cases[0]
-    return " ".join(str(part) for part in (case.workload, case.model, case.runtime) if part)
+    return " ".join(str(part) for part in (case.workload, case.model, case.runtime, case.device) if part)
