@@ -27,8 +27,7 @@ def build(material: Material) -> list[Element]:
         ),
         Tables(lambda: [exclusions_table(analysis)], is_printed=True),
         Tables(lambda: [boards_table(analysis.boards)], is_printed=True),
-        Tables(lambda: [builds_table(analysis), fed_table(dataset)]),
-        Tables(lambda: [run_spread_table(analysis.run_spreads)], is_printed=True),
+        Tables(lambda: [builds_table(analysis), run_spread_table(analysis.run_spreads), fed_table(dataset)]),
         Tables(lambda: [cautions_table(dataset)], is_printed=True),
         Pictures(lambda: draw_order(dataset, analysis)),
     ]

@@ -54,7 +54,7 @@ def core_doubts(found: Sequence[RunSpread]) -> list[Sentence]:
     named = list_text([f"{100 * one.explained:.0f} % for {_name(one)} ({one.runs} runs)" for one in waiting])
     text = (
         "the speed of the CPU core that calls iterations explains most of the variance between repeated runs: about "
-        f"{named}. The table below lists all cases."
+        f"{named}. The table `run_spread` of the report lists all cases."
     )
     return [Sentence("Runs wait for their core", text, "neutral")]
 
