@@ -18,7 +18,7 @@ _Check = Callable[[Any], bool]
 
 
 def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]  # a bool is none
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))  # a bool is none
 
 
 def _is_number_or_null(value: object) -> bool:

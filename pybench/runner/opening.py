@@ -54,7 +54,7 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
     Raises UsageError where
 
     - the folder is a file, holds files and is no campaign, or has a path that libraries do not open,
-    - it is of a plan with another name, or has runs of these cases with another seed,
+    - it is of a plan with another name, or has runs of another seed,
     - a package that adds rows has changed since the campaign began.
     """
     if not is_utf_8(campaign.path):
@@ -77,17 +77,19 @@ def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedP
             hint=f"give another folder with --out, or name the plan `{known.name}` to change that campaign",
         )
     if known is not None:
-        _refuse_another_seed(campaign, known.seed, plan)
+        _refuse_another_seed(campaign, known.seed, plan.seed)
         refuse_change(_plugins(known.cases), _plugins(plan.cases))
     return known
 
 
-def _refuse_another_seed(campaign: CampaignDirectory, former: int, plan: ResolvedPlan) -> None:
-    """Runs of one block would have inputs of two seeds, and the plan would tell of one."""
-    ids = {case.id for case in plan.cases}
-    if plan.seed != former and any(case_id in ids for case_id, _ in campaign.started()):
+def _refuse_another_seed(campaign: CampaignDirectory, former: int, seed: int) -> None:
+    """Runs of one block would have inputs of two seeds, and the plan would tell of one.
+
+    Runs of cases that are no longer planned count, too: a later plan may have these cases again.
+    """
+    if seed != former and any(True for _ in campaign.started()):
         raise UsageError(
-            f"{campaign.path} has runs of the seed {former}, and this plan has the seed {plan.seed}",
+            f"{campaign.path} has runs of the seed {former}, and this plan has the seed {seed}",
             hint=f"put `seed: {former}` back, or give another folder with --out",
         )
 

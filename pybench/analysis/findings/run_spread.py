@@ -18,6 +18,7 @@ import numpy as np
 import scipy  # loads its parts on first use: commands that compute nothing stay quick
 from numpy.typing import NDArray
 
+from pybench.analysis.findings.explanation import CORE_PROBE, LATENCY
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.elementary import log
 from pybench.analysis.statistics.estimate import Estimate
@@ -25,9 +26,9 @@ from pybench.analysis.statistics.sequential import confidence_among
 from pybench.case import Case
 from pybench.dataset.software import BOARD, PROCESSOR, Software
 
-LATENCY = "latency_mean_ms"
-PROBE = "core_probe_mean_ms"
 LEAST_SQUARES = "least squares"
+ALIKE = ("workload", "model", "runtime", "device")
+"""Factors that are the same in all runs of one line."""
 FEWEST_FREE = 4  # degrees of freedom: an interval has 2.8 standard errors to each side, and 3.2 or more with fewer
 LEAST_EXPLAINED = 0.5  # of the variance: below it, something else matters more
 LEAST_SPREAD = 0.02  # of log latency: most engines differ by less from run to run
@@ -79,7 +80,7 @@ def explain_spreads(
     """Every workload, model, runtime and device with enough runs that have probes, in the order of `cases`."""
     alike: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
-        alike.setdefault((case.workload, case.model, case.runtime, case.device), []).append(case)
+        alike.setdefault(tuple(map(case.value, ALIKE)), []).append(case)
     found = (_fit(group, measurements, software) for group in alike.values())
     return tuple(one for one in found if one is not None)
 
@@ -117,7 +118,7 @@ def _centred(case: Case, measurements: Measurements, software: Mapping[int, Soft
 
     Left out are runs that do not state what they ran on, and values without a logarithm.
     """
-    latencies, probes = (measurements.cell(case.id, name).values for name in (LATENCY, PROBE))
+    latencies, probes = (measurements.cell(case.id, name).values for name in (LATENCY, CORE_PROBE))
     machines: dict[tuple[str | None, ...], list[tuple[float, float]]] = {}
     for block in sorted(set(latencies) & set(probes) & set(software)):
         machine = tuple(software[block].facts.get(name) for name in (BOARD, PROCESSOR))

@@ -186,7 +186,7 @@ def test_a_report_says_that_runs_wait_for_their_core(tmp_path: Path) -> None:
     assert found.waits_for_core
     page = write_report(load(builder.path))
     text = page.read_text()
-    name = f"infer {CASES[0].model} {CASES[0].runtime} {CASES[0].device}"
+    name = "infer resnet50 tensorrt"
     assert f"about {100 * found.explained:.0f} % for {name} (9 runs)" in text
     assert "Spread of repeated runs, and the speed of the calling core" in text
     assert (page.parent / "tables" / "run_spread.csv").read_text().splitlines()[1].startswith(f"{name},3,3,9,")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pybench.analysis.findings.run_spread import RunSpread
+from pybench.analysis.findings.run_spread import ALIKE, RunSpread
 from pybench.report.sentences import Sentence, list_text
 from pybench.report.tables import Cell, Column, Table, estimate_cell, estimate_fields, number_cell
 
@@ -61,4 +61,4 @@ def core_doubts(found: Sequence[RunSpread]) -> list[Sentence]:
 
 def _name(one: RunSpread) -> str:
     case = one.cases[0]
-    return " ".join(str(part) for part in (case.workload, case.model, case.runtime, case.device) if part)
+    return case.title(tuple(name for name in ALIKE if name in case.chosen()))
