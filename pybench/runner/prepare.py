@@ -2,12 +2,13 @@
 """Artefacts: each made once in a campaign, by a worker of its own, before the runs that need it.
 
 An artefact is made in a hidden folder and renamed to its address when it is complete, so nobody opens half of one. Two
-runners share the work by claims, as with runs: who finds one being made waits for it. What a maker found before it was
-ended early is in a hidden folder of its own, until the artefact is complete.
+runners share the work by claims, as with runs: who finds one being made goes on to the next. What a maker found before
+it was ended early is in a hidden folder of its own, until the artefact is complete.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -61,15 +62,34 @@ class Maker:
 
 
 def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
-    """Makes what is missing, in the order given (needs first). Returns digest -> outcome; stops early when asked to."""
+    """Makes what is missing, in the order given (needs first). Returns digest -> outcome; stops early when asked to.
+
+    What another runner is making is passed over until the rest is done, so runners that begin together share the work.
+    """
     _remove_leftovers(maker)
     outcomes: dict[str, Outcome] = {}
-    for recipe in recipes:
-        if maker.interruption.asked:
-            break
-        failed = [outcomes[needed.digest] for _, needed in recipe.needs if outcomes[needed.digest].name != "ok"]
-        outcomes[recipe.digest] = failed[0] if failed else _made(recipe, maker)
+    missing = list(recipes)
+    while missing and not maker.interruption.asked:
+        made_elsewhere = []
+        for recipe in missing:
+            outcome = None if maker.interruption.asked else _outcome(recipe, outcomes, maker)
+            if outcome is None:
+                made_elsewhere.append(recipe)
+            else:
+                outcomes[recipe.digest] = outcome
+        if len(made_elsewhere) == len(missing):
+            time.sleep(WAIT_S)
+        missing = made_elsewhere
     return outcomes
+
+
+def _outcome(recipe: Recipe, known: Mapping[str, Outcome], maker: Maker) -> Outcome | None:
+    """The outcome of one artefact; None while another runner is making it, or something that it needs."""
+    needed = [known.get(need.digest) for _, need in recipe.needs]
+    failed = [outcome for outcome in needed if outcome is not None and outcome.name != "ok"]
+    if failed:
+        return failed[0]
+    return None if None in needed else _made(recipe, maker)
 
 
 def _remove_leftovers(maker: Maker) -> None:
@@ -83,25 +103,22 @@ def _remove_leftovers(maker: Maker) -> None:
             attempt.claim.unlink(missing_ok=True)
 
 
-def _made(recipe: Recipe, maker: Maker) -> Outcome:
-    """The outcome of an artefact that exists, or of making it; waits for another runner that is making it."""
+def _made(recipe: Recipe, maker: Maker) -> Outcome | None:
+    """The outcome of an artefact that exists, or of making it; None while another runner is making it."""
     folder = maker.campaign.artefact(recipe.digest)
-    number = 1
-    while not maker.interruption.asked:
-        outcome = _usable(folder, maker)
-        if outcome is not None:
-            if outcome.name == "ok":  # its maker may have been killed before it did this
-                shutil.rmtree(maker.campaign.unfinished(recipe.digest), ignore_errors=True)
-            return outcome
+    outcome = _usable(folder, maker)
+    if outcome is not None:
+        if outcome.name == "ok":  # its maker may have been killed before it did this
+            shutil.rmtree(maker.campaign.unfinished(recipe.digest), ignore_errors=True)
+        return outcome
+    for number in itertools.count(1):
         attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
         if claim(attempt.claim, maker.claimant):
             return _make_claimed(recipe, attempt, maker)
-        if is_dead(attempt.claim, maker.claimant):
-            shutil.rmtree(attempt.path, ignore_errors=True)
-            number += 1
-        else:
-            time.sleep(WAIT_S)
-    return Outcome("interrupted", Reason(Cause.ASKED_TO_STOP))
+        if not is_dead(attempt.claim, maker.claimant):
+            break
+        shutil.rmtree(attempt.path, ignore_errors=True)
+    return None
 
 
 def _make_claimed(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> Outcome:

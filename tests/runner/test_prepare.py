@@ -74,10 +74,10 @@ def maker(campaign: CampaignDirectory) -> Maker:
     return Maker(campaign, this_process(), Interruption(), 60.0, True, {}, lambda recipe: None, lambda text: None)
 
 
-def outcome_of(maker: Maker, limit_s: float = 120.0) -> str:
-    """What becomes of the broken recipe; a failure when that takes too long, as for another runner to end."""
+def outcome_of(maker: Maker, limit_s: float = 120.0, of: tuple[Recipe, ...] = (BROKEN,)) -> str:
+    """What becomes of the first recipe; a failure when that takes too long, as for another runner to end."""
     found: list[str] = []
-    asker = threading.Thread(target=lambda: found.append(prepare([BROKEN], maker)[BROKEN.digest].name), daemon=True)
+    asker = threading.Thread(target=lambda: found.append(prepare(of, maker)[of[0].digest].name), daemon=True)
     asker.start()
     asker.join(limit_s)
     maker.interruption.requests += 1  # a runner that still waits stops
@@ -295,6 +295,34 @@ def test_runners_that_retry_a_failed_artefact_at_once_do_not_trip_over_each_othe
     others = [runners[0], other_runner(runners[1])]
     with ThreadPoolExecutor(2) as pool:
         assert set(pool.map(outcome_of, others)) == {"build_failed"}
+
+
+def test_what_another_runner_is_making_is_passed_over_until_the_rest_is_made(maker: Maker) -> None:
+    theirs = maker.campaign.artefacts / f".{BROKEN.digest}.attempt-01.claim"
+    assert claim(theirs, other_runner(maker).claimant)
+    announced: list[Recipe] = []
+
+    def announce(recipe: Recipe) -> None:
+        announced.append(recipe)
+        theirs.unlink(missing_ok=True)  # as if its owner ended while this runner makes the other artefact
+
+    assert outcome_of(replace(maker, announce=announce), of=(BROKEN, SEARCH)) == "build_failed"
+    assert announced == [SEARCH, BROKEN]
+
+
+def test_what_needs_an_artefact_of_another_runner_is_made_after_it(maker: Maker) -> None:
+    needy = Recipe("engine", (), (("model", BROKEN),))
+    theirs = maker.campaign.artefacts / f".{BROKEN.digest}.attempt-01.claim"
+    assert claim(theirs, other_runner(maker).claimant)
+    announced: list[Recipe] = []
+
+    def announce(recipe: Recipe) -> None:
+        announced.append(recipe)
+        theirs.unlink(missing_ok=True)
+
+    outcomes = prepare([BROKEN, needy, SEARCH], replace(maker, announce=announce))
+    assert announced == [SEARCH, BROKEN]
+    assert outcomes[needy.digest] is outcomes[BROKEN.digest]  # what it needs was not made
 
 
 def test_a_dead_runners_half_made_artefact_is_removed_and_made(maker: Maker) -> None:
