@@ -23,9 +23,7 @@ from pybench.catalogue.metrics import Metric
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import CorruptError
 
-# The two columns that latency is between, the first that a file has: arrival and end, else the GPU's events, else the
-# host's (`Times.latency_ns` of the measuring half).
-_ENDS = (("due_ns", "end_ns"), ("gpu_begin_ns", "gpu_end_ns"), ("begin_ns", "end_ns"))
+_WAITING, _HOST, _GPU = "waiting_ns", "host_ns", "gpu_ns"
 
 
 def evaluate(
@@ -43,17 +41,28 @@ def evaluate(
 
 
 def read_latencies(file: Path) -> tuple[NDArray[np.int64], str]:
-    """int64 [n] ns, the latency of each timed iteration in order, and what it is in words."""
+    """int64 [n] ns, the latency of each timed iteration in order, and what it is in words.
+
+    From the arrival until the host saw the end, else the GPU's time, else the host's (`Times.latency_ns` of the
+    measuring half).
+    """
     try:
         table = pl.read_csv(file)
-        begin, end = next(ends for ends in _ENDS if set(ends) <= set(table.columns))
-        latency_ns = (table[end].cast(pl.Int64) - table[begin].cast(pl.Int64)).to_numpy()
-    except (OSError, UnicodeDecodeError, StopIteration, pl.exceptions.PolarsError) as error:
-        what = str(error).splitlines()[0] if str(error) else "it lacks begin_ns and end_ns"
+        _check_columns(table, file)
+        parts = (_WAITING, _HOST) if _WAITING in table.columns else (_GPU,) if _GPU in table.columns else (_HOST,)
+        latency_ns = np.sum([table[part].cast(pl.Int64).to_numpy() for part in parts], axis=0)
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        what = str(error).partition("\n")[0]
         raise CorruptError(f"{file} cannot be read: {what}") from error
-    if len(latency_ns) == 0:
+    if len(table) == 0:
         raise CorruptError(f"{file} has no iteration")
-    return latency_ns, "response time" if begin == "due_ns" else "latency of an iteration"
+    return latency_ns, "response time" if _WAITING in table.columns else "latency of an iteration"
+
+
+def _check_columns(table: pl.DataFrame, file: Path) -> None:
+    if _HOST not in table.columns:
+        older = ", and has begin_ns: an older pybench wrote it" if "begin_ns" in table.columns else ""
+        raise CorruptError(f"{file} cannot be read: it lacks {_HOST}{older}")
 
 
 def _at_bound(

@@ -27,7 +27,7 @@ ARTEFACT_S = 12.0  # an export, a conversion, a calibration; what a runtime buil
 BUILDING_S: dict[str, float] = {row.opens: row.making_s for row in RUNTIMES.values() if row.making_s is not None}
 PROFILED_PASSES = 11  # of a run that ends with a profile: onnxruntime's, and TensorRT has at most 20
 PROFILED_AT_MOST_S = 2.0  # after which onnxruntime begins no further pass
-ITERATION_BYTES = 30  # a row of iterations.csv
+ITERATION_BYTES = 34  # a row of iterations.csv of a replayed graph; 12 where only the host times
 RUN_BYTES = 12_000  # everything else of a run
 
 

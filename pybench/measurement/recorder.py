@@ -205,7 +205,7 @@ class Recorder:
             *self._board.cautions(),
             *thread_cautions(self.case),
         ]
-        result.tables["iterations"] = self.times.columns()
+        result.tables["iterations"] = self.times.columns(result.windows[TIMING]["begin_ns"])
         self._describe_core(result)
         if self.alone is not None:
             self._describe_alone(self.alone, result)
@@ -257,7 +257,7 @@ class Recorder:
             )
         result.labels["steady_depth1"] = steady.label
         result.cautions += steady.cautions("latency_depth1_p50_ms")
-        result.tables["iterations_depth1"] = alone.columns()
+        result.tables["iterations_depth1"] = alone.columns(result.windows[ALONE]["begin_ns"])
 
     def _throughputs(self, amounts: Amounts) -> dict[str, Quantity]:
         count = len(self.times)

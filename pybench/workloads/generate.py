@@ -91,7 +91,8 @@ def _measure(request: RunRequest, opened: OpenedModel, generation: Generation) -
         recorder.replay_for_energy(work)
     result = recorder.result(Amounts(samples=case.batch))
     result.metrics |= token_metrics(recorder.times, timed_first_ns, case)
-    result.tables["iterations"] = {**result.tables["iterations"], "first_token_ns": timed_first_ns}
+    to_first_ns = timed_first_ns - recorder.times.begin_ns
+    result.tables["iterations"] = {**result.tables["iterations"], "to_first_token_ns": to_first_ns}
     return result
 
 

@@ -38,9 +38,8 @@ def values(dataset: Dataset, block: int = 1) -> dict[str, float | None]:
 
 
 def closed(latency_ms: Sequence[float]) -> dict[str, Sequence[int]]:
-    begin_ns = np.arange(len(latency_ms)) * 10**9
-    end_ns = begin_ns + np.round(np.array(latency_ms) * 1e6).astype(int)
-    return {"begin_ns": begin_ns.tolist(), "end_ns": end_ns.tolist()}
+    host_ns = np.round(np.array(latency_ms) * 1e6).astype(int)
+    return {"gap_ns": [1000] * len(latency_ms), "host_ns": host_ns.tolist()}
 
 
 def test_each_bound_has_its_share_and_its_goodput(tmp_path: Path) -> None:
@@ -78,7 +77,7 @@ def test_latency_is_that_of_the_measuring_half(tmp_path: Path, kind: str) -> Non
     case = with_bounds(INFER, [bound_ms])
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     run = builder.run(case, 1, {"throughput_samples_per_s": RATE})
-    stored(run, {name: column.tolist() for name, column in times.columns().items()})
+    stored(run, {name: column.tolist() for name, column in times.columns(0).items()})
     (share,) = (value for name, value in values(load(builder.path)).items() if name.startswith("slo"))
     assert share == pytest.approx(float(np.mean(latency_ms <= bound_ms)), abs=0.001)
     frame = load(builder.path).frame
@@ -108,7 +107,17 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
     run = builder.run(case, 1, {"throughput_samples_per_s": RATE})
     stored(run, {"begin_ms": range(TIMED), "end_ms": range(TIMED)})
-    with pytest.raises(CorruptError, match=r"iterations\.csv cannot be read: it lacks begin_ns"):
+    with pytest.raises(CorruptError, match=r"iterations\.csv cannot be read: it lacks host_ns\n"):
+        load(builder.path)
+
+
+@pytest.mark.parametrize("more", [(), ("enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"), ("due_ns",)])
+def test_absolute_times_of_an_older_pybench_are_told(tmp_path: Path, more: tuple[str, ...]) -> None:
+    case = with_bounds(INFER, [10])
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    run = builder.run(case, 1, {"throughput_samples_per_s": RATE})
+    stored(run, {name: range(TIMED) for name in ("begin_ns", "end_ns", *more)})
+    with pytest.raises(CorruptError, match="it lacks host_ns, and has begin_ns: an older pybench wrote it"):
         load(builder.path)
 
 

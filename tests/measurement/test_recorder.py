@@ -44,14 +44,16 @@ def test_every_metric_is_of_the_closed_list_and_names_a_window() -> None:
 
 def test_the_numbers_follow_from_the_times() -> None:
     result = record(NOOP.with_factors(iterations=20), lambda: rest(2), Amounts(samples=3, tokens=12), None)
-    begin, end = (result.tables["iterations"][name] for name in ("begin_ns", "end_ns"))
+    window, table = result.windows["timing"], result.tables["iterations"]
+    assert list(table) == ["gap_ns", "host_ns"]
+    end = window["begin_ns"] + np.cumsum(table["gap_ns"] + table["host_ns"])
+    begin = end - table["host_ns"]
     assert len(begin) == 20
     window_s = (end[-1] - begin[0]) * 1e-9
     assert result.metrics["throughput_samples_per_s"].value == pytest.approx(60 / window_s)
     assert result.metrics["throughput_tokens_per_s"].value == pytest.approx(240 / window_s)
     assert result.metrics["latency_mean_ms"].value == pytest.approx((end - begin).mean() * 1e-6)
     assert result.metrics["latency_p50_ms"].value >= 2
-    window = result.windows["timing"]
     assert window["begin_ns"] <= begin[0] < end[-1] <= window["end_ns"]
 
 
@@ -242,17 +244,20 @@ def test_a_replayed_graph_is_timed_by_the_gpu_and_once_more_alone(
     assert metrics["latency_depth1_p99_ms"].value >= metrics["latency_depth1_p50_ms"].value
     assert 0.2 <= metrics["enqueue_p50_ms"].value < 0.4
     table = result.tables["iterations"]
-    span_s = (table["gpu_end_ns"][-1] - table["gpu_begin_ns"][0]) * 1e-9
+    assert table["gpu_gap_ns"][0] == 0
+    span_s = (table["gpu_gap_ns"] + table["gpu_ns"]).sum() * 1e-9
     assert metrics["throughput_samples_per_s"].value == pytest.approx(4 * 40 / span_s)
-    assert np.all(table["begin_ns"][1:] < table["end_ns"][:-1])  # two deep
+    assert np.all(table["gap_ns"][1:] < 0)  # two deep
     assert set(metrics) <= set(METRICS)
     assert result.labels["steady_depth1"] in ("flat", "warmup", "slowdown", "no_steady_state")
     assert result.labels["latency"] == "GPU events around each graph launch, 2 in flight"
     assert 1 < result.windows["energy"]["iterations"] <= 101
-    columns = {"begin_ns", "end_ns", "enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"}
-    for name in ("iterations", "iterations_depth1"):
-        assert set(result.tables[name]) == columns
-        assert {len(column) for column in result.tables[name].values()} == {40}
+    for name, window in (("iterations", "timing"), ("iterations_depth1", "timing_depth1")):
+        table, edges = result.tables[name], result.windows[window]
+        assert list(table) == ["gap_ns", "host_ns", "enqueue_ns", "gpu_gap_ns", "gpu_ns"]
+        assert {len(column) for column in table.values()} == {40}
+        assert table["gap_ns"][0] >= 0
+        assert (table["gap_ns"] + table["host_ns"]).sum() <= edges["end_ns"] - edges["begin_ns"]
 
 
 def test_a_replayed_graph_with_arrivals_is_timed_from_them(simulated: SimulatedDriver) -> None:
@@ -260,7 +265,9 @@ def test_a_replayed_graph_with_arrivals_is_timed_from_them(simulated: SimulatedD
     assert set(result.windows) == {"timing"}
     assert "latency_depth1_p50_ms" not in result.metrics
     table = result.tables["iterations"]
-    assert np.median(np.diff(table["due_ns"])) == 1_000_000
+    assert list(table) == ["gap_ns", "host_ns", "waiting_ns", "enqueue_ns", "gpu_gap_ns", "gpu_ns"]
+    begin_ns = np.cumsum(table["gap_ns"] + table["host_ns"]) - table["host_ns"]
+    assert np.median(np.diff(begin_ns - table["waiting_ns"])) == 1_000_000
     assert result.metrics["latency_p50_ms"].value >= 0.1
 
 
@@ -273,7 +280,7 @@ def test_what_stands_before_each_iteration_has_a_window_and_no_part_in_rates(
     assert set(result.windows) == {"before", "timing", "timing_depth1", "energy"}
     assert result.windows["before"]["begin_ns"] < result.windows["timing"]["begin_ns"]
     table = result.tables["iterations"]
-    busy_s = (table["gpu_end_ns"] - table["gpu_begin_ns"]).sum() * 1e-9
+    busy_s = table["gpu_ns"].sum() * 1e-9
     assert result.metrics["throughput_samples_per_s"].value == pytest.approx(4 * 40 / busy_s)
     assert not any(name.startswith("gpu_slow") for name in result.metrics)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,17 +194,28 @@ class Times:
             return f"GPU events around each graph launch, {self.depth} in flight{LEFT_OUT if self.apart else ''}"
         return "from the begin of the call to its return"
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Every column that there is, for storing: begin_ns, end_ns, due_ns, enqueue_end_ns, gpu_begin_ns,
-        gpu_end_ns.
+    def columns(self, window_begin_ns: int) -> dict[str, NDArray[np.int64]]:
+        """Every column that there is, int64 [n] ns, for storing: lengths and gaps, which have few digits.
+
+        window_begin_ns: raw clock, when the window began that the repetitions are in; the first gap counts from it, so
+            that sums give every time again (docs/formats/rundir.md)
         """
-        columns: dict[str, NDArray[Any]] = {"begin_ns": self.begin_ns, "end_ns": self.end_ns}
+        columns = {
+            "gap_ns": _gaps(self.begin_ns, self.end_ns, window_begin_ns),
+            "host_ns": self.end_ns - self.begin_ns,
+        }
         if self.due_ns is not None:
-            columns["due_ns"] = self.due_ns
+            columns["waiting_ns"] = self.begin_ns - self.due_ns
         if self.gpu is not None:
-            columns["enqueue_end_ns"] = self.gpu.enqueue_end_ns
-            columns |= {"gpu_begin_ns": self.gpu.begin_ns, "gpu_end_ns": self.gpu.end_ns}
+            columns["enqueue_ns"] = self.gpu.enqueue_end_ns - self.begin_ns
+            columns["gpu_gap_ns"] = _gaps(self.gpu.begin_ns, self.gpu.end_ns, 0)
+            columns["gpu_ns"] = self.gpu.end_ns - self.gpu.begin_ns
         return columns
+
+
+def _gaps(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], origin_ns: int) -> NDArray[np.int64]:
+    """int64 [n]: from the end before it until each begin, of the first from the origin; negative where two overlap."""
+    return begin_ns - np.concatenate((np.array([origin_ns], _INTEGER), end_ns[:-1]))
 
 
 NO_TIMES = Times(_NOW, _NOW)

@@ -22,6 +22,7 @@ from pybench.measure import (
     monotonic_ns,
     summarise_latency,
 )
+from pybench.measure.timing.replay import NO_TIMES, GpuTimes
 from tests.measure.simulated_cuda import BEFORE, GRAPH, SimulatedDriver, interrupted_after, replayer
 
 MICROSECOND = 1_000
@@ -249,14 +250,52 @@ def test_a_call_is_replayed_as_often_as_asked() -> None:
     assert (len(times), len(calls), times.depth) == (5, 5, 1)
     assert times.gpu is None
     assert times.enqueue_ns is None
-    assert set(times.columns()) == {"begin_ns", "end_ns"}
+    assert list(times.columns(0)) == ["gap_ns", "host_ns"]
     assert np.array_equal(times.latency_ns, times.host_ns)
 
 
 def test_a_replayer_is_taken_as_it_is(simulated: SimulatedDriver) -> None:
     work = replayer(simulated)
     assert as_replayer(work) is work
-    assert set(work.replay(2).columns()) == {"begin_ns", "end_ns", "enqueue_end_ns", "gpu_begin_ns", "gpu_end_ns"}
+    assert list(work.replay(2).columns(0)) == ["gap_ns", "host_ns", "enqueue_ns", "gpu_gap_ns", "gpu_ns"]
+
+
+def test_what_is_stored_of_times_is_as_worked_out_by_hand() -> None:
+    times = Times(
+        begin_ns=np.array([1_010, 1_040, 1_190]),
+        end_ns=np.array([1_110, 1_180, 1_290]),
+        due_ns=np.array([1_005, 1_040, 1_150]),
+        gpu=GpuTimes(np.array([0, 95, 180]), np.array([90, 170, 260]), np.array([1_013, 1_044, 1_195]), 1_015, 1),
+    )
+    assert {name: column.tolist() for name, column in times.columns(1_000).items()} == {
+        "gap_ns": [10, -70, 10],  # the second began before the first had ended
+        "host_ns": [100, 140, 100],
+        "waiting_ns": [5, 0, 40],
+        "enqueue_ns": [3, 4, 5],
+        "gpu_gap_ns": [0, 5, 10],
+        "gpu_ns": [90, 75, 80],
+    }
+    assert all(column.dtype == np.int64 for column in times.columns(1_000).values())
+    assert {name: len(column) for name, column in NO_TIMES.columns(1_000).items()} == {"gap_ns": 0, "host_ns": 0}
+
+
+def test_sums_of_what_is_stored_are_the_times_again() -> None:
+    rng = np.random.default_rng(7)
+    window_ns = 1_795_476_011_284_501_516
+    begin_ns = window_ns + 40 + np.cumsum(rng.integers(1, 10**6, 500))
+    end_ns = begin_ns + rng.integers(1, 10**7, 500)
+    gpu_begin_ns = np.cumsum(rng.integers(1, 10**6, 500))  # some time lines begin later than 0
+    gpu = GpuTimes(gpu_begin_ns, gpu_begin_ns + rng.integers(1, 10**5, 500), begin_ns + 7, 0, 0)
+    table = Times(begin_ns, end_ns, begin_ns - 9, gpu).columns(window_ns)
+    ends_ns = window_ns + np.cumsum(table["gap_ns"] + table["host_ns"])
+    gpu_ends_ns = np.cumsum(table["gpu_gap_ns"] + table["gpu_ns"])
+    for found, expected in (
+        (ends_ns, end_ns),
+        (ends_ns - table["host_ns"], begin_ns),
+        (gpu_ends_ns, gpu.end_ns),
+        (gpu_ends_ns - table["gpu_ns"], gpu.begin_ns),
+    ):
+        assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("arrivals", [CLOSED, fixed(1000.0)])

@@ -61,7 +61,7 @@ def test_files_that_are_not_published_are_counted(tmp_path: Path) -> None:
 def test_what_changed_before_publishing_stays_found(tmp_path: Path) -> None:
     """A file that needs no replacement keeps the digest that its run finished with."""
     campaign = build_small(tmp_path / "c").campaign
-    write_text(campaign.attempt(FP32.id, 1, 1).file("iterations.csv"), "begin_ns,end_ns\n")
+    write_text(campaign.attempt(FP32.id, 1, 1).file("iterations.csv"), "gap_ns,host_ns\n")
     published = staged(campaign.path, tmp_path / "staged")
     with pytest.raises(CorruptError, match=r"iterations\.csv has sha256"):
         digests.check(published.attempt(FP32.id, 1, 1).path)
