@@ -66,8 +66,8 @@ def store_energy(directory: RunDirectory, window: dict[str, Any], sensor: dict[s
     """Adds energy.json and one second of every power channel to a run."""
     write_json(directory.file(ENERGY), {"schema_version": 1, "sensor": sensor, "windows": [window]})
     ticks = range(-10, 71)
-    samples = "".join(f"{0.02 * tick},{tick},{600.0 if 0 <= tick < 50 else 100.0}\n" for tick in ticks)
-    write_text(directory.file(POWER_SAMPLES), "time_s,realtime_us,power_w\n" + samples)
+    samples = "".join(f"{0.02 * tick},{600.0 if 0 <= tick < 50 else 100.0}\n" for tick in ticks)
+    write_text(directory.file(POWER_SAMPLES), "time_s,power_w\n" + samples)
     polled = "".join(f"{0.1 * tick},{0.1 * tick + 0.0001},,600.0,3,0\n" for tick in range(10))
     header = "call_s,return_s,power_instant_w,power_average_w,instant_code,average_code\n"
     write_text(directory.file(POWER_POLLED), header + polled)

@@ -33,7 +33,7 @@ COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
 POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
-_MILLI = 1e-3
+_MILLIS = 1000  # in a unit; a division gives the float nearest to the decimal, a product with 0.001 often its neighbour
 _PERCENT = 1e-2
 # NVML's utilisation is of its last sample period, 1/6 to 1 s long (nvml.h): so much later none of it was before.
 UTILISATION_PERIOD_NS = NANOSECONDS_PER_SECOND
@@ -138,12 +138,12 @@ class GpuSampler:
         """What was found, for environment.json; power limit and clocks as first read, null where NVML gives none."""
         states = self._sampler.states()
 
-        def first(name: str, factor: float) -> float | None:
+        def first(name: str, divisor: float) -> float | None:
             column = states[name]
-            return float(column[0]) * factor if len(column) and np.isfinite(column[0]) else None
+            return float(column[0]) / divisor if len(column) and np.isfinite(column[0]) else None
 
         return {
-            "power_limit_w": first("power_limit_mw", _MILLI),
+            "power_limit_w": first("power_limit_mw", _MILLIS),
             "sm_clock_mhz": first("sm_clock_mhz", 1.0),
             "memory_clock_mhz": first("memory_clock_mhz", 1.0),
             "uuid": self._device.uuid,
@@ -212,12 +212,12 @@ class GpuSampler:
         """Everything read so far that energy is computed from."""
         samples, polled, counter = self._sampler.driver_samples(), self._sampler.polled(), self._sampler.counter()
         return Trace(
-            samples=SampleChannel(samples["time_ns"], samples["power_mw"] * _MILLI),
-            counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] * _MILLI),
+            samples=SampleChannel(samples["time_ns"], samples["power_mw"] / _MILLIS),
+            counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] / _MILLIS),
             polled=PolledChannel(
                 (polled["begin_ns"] + polled["end_ns"]) // 2,
-                polled["instant_mw"] * _MILLI,
-                polled["average_mw"] * _MILLI,
+                polled["instant_mw"] / _MILLIS,
+                polled["average_mw"] / _MILLIS,
             ),
             states=self.states(),
         )
@@ -239,8 +239,7 @@ class GpuSampler:
         return {
             "power_samples": {
                 "time_s": seconds(samples["time_ns"]),
-                "realtime_us": samples["realtime_us"],
-                "power_w": samples["power_mw"] * _MILLI,
+                "power_w": samples["power_mw"] / _MILLIS,
             },
             "power_drains": {
                 "time_s": seconds(drains["time_ns"]),
@@ -259,7 +258,7 @@ class GpuSampler:
             "energy_counter": {
                 "call_s": seconds(counter["begin_ns"]),
                 "return_s": seconds(counter["end_ns"]),
-                "energy_j": counter["energy_mj"] * _MILLI,
+                "energy_j": counter["energy_mj"] / _MILLIS,
                 "energy_code": counter["energy_mj_code"],
             },
             "clocks": {"time_s": seconds(states["time_ns"]), **_state_columns(states)},
@@ -307,7 +306,7 @@ def _field_columns(polled: Columns) -> Columns:
     columns: Columns = {}
     for name in POLLED_FIELDS:
         stamps_us = polled[f"{name}_realtime_us"]
-        columns[f"power_{name}_w"] = polled[f"{name}_mw"] * _MILLI
+        columns[f"power_{name}_w"] = polled[f"{name}_mw"] / _MILLIS
         columns[f"{name}_code"] = polled[f"{name}_code"]
         columns[f"{name}_realtime_us"] = np.where(stamps_us > 0, stamps_us.astype(float), np.nan)
     return columns
@@ -319,7 +318,7 @@ def _state_columns(states: Columns) -> Columns:
         "memory_clock_mhz": states["memory_clock_mhz"],
         "temperature_c": states["temperature_c"],
         "throttle_reasons": states["throttle_reasons"],
-        "power_limit_w": states["power_limit_mw"] * _MILLI,
+        "power_limit_w": states["power_limit_mw"] / _MILLIS,
         "memory_used_bytes": states["memory_used_bytes"],
         "own_memory_bytes": states["own_memory_bytes"],
         "process_count": states["process_count"],

@@ -98,11 +98,26 @@ def test_sampling_loses_no_driver_sample_and_keeps_its_cadence(
     count = min(len(samples["time_s"]), len(recorded))  # then the trace begins again
     assert min(elapsed_s / 0.08, len(recorded)) - 3 <= count <= elapsed_s / 0.08 + 3
     np.testing.assert_allclose(samples["power_w"][:count], recorded[:count, 1], atol=1e-6)
+    assert np.array_equal(samples["power_w"], np.round(samples["power_w"], 3))  # as NVML tells: whole milliwatts
     np.testing.assert_allclose(np.diff(samples["time_s"][:count]), np.diff(recorded[:count, 0]) * 1e-6, atol=5e-6)
     polled = channels["power_polled"]
     assert len(polled["call_s"]) <= elapsed_s / 0.02 + 2
     assert 0.019 <= np.median(np.diff(polled["call_s"])) < 0.04  # a busy machine may be late for every second one
     assert gpu.facts()["sampler_failure"] is None
+
+
+def test_the_stamps_of_the_driver_follow_from_the_drains(replayed_gpu: str) -> None:
+    gpu = opened(replayed_gpu)
+    begin_ns = monotonic_ns()
+    gpu.start()
+    wait_for(lambda: len(gpu.channels(0)["power_drains"]["time_s"]) >= 2)
+    gpu.stop()
+    channels = gpu.channels(begin_ns)
+    samples, drains = channels["power_samples"], channels["power_drains"]
+    brought_by = np.repeat(np.arange(len(drains["time_s"])), drains["samples"])
+    stamps_us = drains["realtime_us"][brought_by] + 1e6 * (samples["time_s"] - drains["time_s"][brought_by])
+    assert len(stamps_us) >= 20
+    assert np.array_equal(np.round(stamps_us), gpu._sampler.driver_samples()["realtime_us"])
 
 
 @pytest.mark.timing
