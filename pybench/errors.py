@@ -145,7 +145,7 @@ class PluginError(UsageError):
     """An installed package adds rows to the catalogue that cannot be used.
 
     `distribution`: its name; `what`: what is wrong with it; `names`: of the workloads, runtimes and models that it
-    would add, as far as that is known.
+    would add, and of their options, as far as that is known.
     """
 
     def __init__(

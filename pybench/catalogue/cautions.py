@@ -145,6 +145,11 @@ class CautionCode(Enum):
         "the inputs hardly change the FP32 outputs, or all samples have one class: error and agreement say little",
         "compare on real data and trained weights (`images`, `inputs`, `checkpoint`), and read `signal_error_ratio`",
     )
+    OUTPUTS_NOT_FINITE = (
+        "outputs_not_finite",
+        "an output of the model has NaN or infinite numbers on what this case feeds",
+        "set `inputs` to what the model is made for, or use a precision of wider range; a mask of -inf is harmless",
+    )
     TRAINING_DIVERGED = (
         "training_diverged",
         "the loss was NaN or infinite at the end: the steps trained nothing",

@@ -226,11 +226,12 @@ def _table(row: Row, catalogue: Catalogue) -> dict[str, Row]:
 
 def _refusal(point: EntryPoint, what: str, hint: str, rows: Iterable[Row] = ()) -> PluginError:
     """`rows`: what the package would add, where that is known. Cases name no metrics."""
+    named = [row for row in rows if not isinstance(row, Metric)]
     called = point.dist.name if point.dist is not None else point.value
     return PluginError(
         called,
         what,
         hint=f"{hint}; or remove the package: pip uninstall {called}",
         version=point.dist.version if point.dist is not None else None,
-        names=frozenset(str(row.name) for row in rows if not isinstance(row, Metric)),
+        names=frozenset(name for row in named for name in (str(row.name), *(option.name for option in row.options))),
     )

@@ -23,6 +23,7 @@ class ArtefactKind:
     needs: packages that its making needs, on the machine that runs the case
     title: the parameters of a recipe that a line for people shows, where they have a value
     builds: whether its making builds the model, so that it needs the library of a model that has one
+    takes_long: whether its making takes minutes: nodes of a cluster then share what is to be made
     trials: file in which its maker stores its trials, a line each after a first one; the next maker goes on from there
         after it was ended early. None: it begins anew.
     """
@@ -34,6 +35,7 @@ class ArtefactKind:
     needs: tuple[str, ...]
     title: tuple[str, ...]
     builds: bool = False
+    takes_long: bool = False
     trials: str | None = None
 
 
@@ -50,6 +52,7 @@ _ROWS = (
         module="pybench.artefacts.checkpoint",
         needs=("torch",),
         title=("model", *_SHAPE, "trained_on", "trained_in", "images"),
+        takes_long=True,
     ),
     ArtefactKind(
         name="program",
@@ -108,6 +111,7 @@ _ROWS = (
         module="pybench.artefacts.kept",
         needs=("onnx", "onnxruntime"),
         title=("model", *_SHAPE, *_ROUNDING, *_RANGES, "keep_fp32", "keep_error_max"),
+        takes_long=True,
         trials="trials.jsonl",
     ),
     ArtefactKind(
@@ -136,6 +140,7 @@ _ROWS = (
         module="pybench.artefacts.engine",
         needs=("onnx", "onnxruntime"),
         title=("model", *_SHAPE, "precision", "batch", "seq_len", *BUILD_FACTORS, "platform"),
+        takes_long=True,
     ),
 )
 

@@ -14,6 +14,7 @@ import typer
 from pybench import runner
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.case import Case
 from pybench.cli.containers import not_here, refuse_environments, refuse_images
 from pybench.cli.options import (
     DEFAULT_TIMEOUT_S,
@@ -116,12 +117,10 @@ def submit(
         _arguments(select, timeout, retry_failed, no_sensor),
         as_json,
     )
-    selected = request.options.selected
-    cases = [case for case in source.plan.cases if selected is None or case.id in selected]
     if isinstance(found, SlurmSite) and found.image:
-        refuse_environments(cases)
+        refuse_environments(request.cases)
     if isinstance(found, KubernetesSite):
-        refuse_images(cases, source.plan.environments)
+        refuse_images(request.cases, source.plan.environments)
     for name, path in not_here(source.plan.environments).items():
         say(f"environment {name}: {path} is not on this machine; every node has to have it there")
     if isinstance(found, KubernetesSite):
@@ -162,6 +161,12 @@ class _Request:
     def plan(self) -> ResolvedPlan:
         return self.source.plan
 
+    @property
+    def cases(self) -> list[Case]:
+        """Those that are selected."""
+        selected = self.options.selected
+        return [case for case in self.plan.cases if selected is None or case.id in selected]
+
     def work(self, folder: Path, count: int) -> SubmissionWork:
         """Jobs start elsewhere: their paths are absolute."""
         from pybench.cluster.script import SubmissionWork
@@ -187,7 +192,7 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
         if wanted:
             number = submission.next_number(request.campaign)
             work = request.work(request.campaign.submission(number), count)
-            scripts = submission.scripts_of(work, site, wanted, request.plan)
+            scripts = submission.scripts_of(work, site, wanted, request.cases)
             submission.write_scripts(work.folder, scripts, request.site_text)
             submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
     if request.as_json:
@@ -210,7 +215,7 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
         count = submission.shard_count(request.plan, request.shards, submission.submissions(request.campaign))
         wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
         work = request.work(request.campaign.cluster / submission.DRY_RUN, count)
-        scripts = submission.scripts_of(work, site, wanted, request.plan) if wanted else []
+        scripts = submission.scripts_of(work, site, wanted, request.cases) if wanted else []
         shutil.rmtree(work.folder, ignore_errors=True)
         submission.write_scripts(work.folder, scripts, request.site_text)
     _print_written(request, wanted, count, [work.folder / script.name for script in scripts])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sbatch scripts of a submission as text: an array of shards, the artefacts before it, the check after it.
+"""The sbatch scripts of a submission as text: arrays of shards, the artefacts before them, the check after them.
 
 They are meant to be read, and to be submitted by hand where pybench cannot. Facts behind them, each tried on Slurm
 22.05, are in docs/decisions/025-slurm.md; the reasons that matter for a line stand beside it in the script itself.
@@ -91,11 +91,14 @@ def shards_script(work: SubmissionWork, chunk: Chunk, site: SlurmSite) -> str:
     return _script(directives, f"{what} of {work.name}", task)
 
 
-def artefacts_script(work: SubmissionWork, site: SlurmSite) -> str:
-    """Makes what the shards need, once, so that no shard waits for another that makes it."""
+def artefacts_script(work: SubmissionWork, site: SlurmSite, makers: int) -> str:
+    """Makes what the shards need, once, so that no shard waits for another that makes it. `makers`: so many tasks share
+    the making, each on its node."""
+    array, log = ([("array", f"1-{makers}")], "artefacts-%a.out") if makers > 1 else ([], "artefacts.out")
     directives = [
         ("job-name", f"pb-{work.name}-artefacts"),
-        ("output", _pattern(work.logs / "artefacts.out")),
+        *array,
+        ("output", f"{_pattern(work.logs)}/{log}"),
         *_resources(site),
     ]
     return _script(directives, f"what the runs of {work.name} need", _task(site, "--artefacts-only", work))

@@ -21,8 +21,10 @@ from typing import Any
 from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.directory import CampaignDirectory, read_json
-from pybench.campaign.recipe import recipes_of
+from pybench.campaign.recipe import in_making_order, recipes_of
 from pybench.campaign.resolved_plan import ResolvedPlan
+from pybench.case import Case
+from pybench.catalogue.kinds import KINDS
 from pybench.cluster import slurm
 from pybench.cluster.script import LOGS, Chunk, SubmissionWork, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import SiteImage, SlurmSite
@@ -40,7 +42,7 @@ class Script:
     name: of its file
     role: shards, artefacts or check
     text: of its file
-    chunk: of the shards, where the script is an array; None: it is none
+    chunk: its tasks, where the script is an array, as shards have them or from 1 on; None: it is none
     """
 
     name: str
@@ -59,7 +61,8 @@ class SubmittedJob:
     chunk: Chunk | None
 
     def tasks(self) -> dict[str, int | None]:
-        """Slurm's name of each task -> its shard; the job's own name -> None where it is no array."""
+        """Slurm's name of each task -> its shard, of an array of shards; the job's own name -> None where it is no
+        array."""
         if self.chunk is None:
             return {self.id: None}
         return {f"{self.id}_{task}": task + self.chunk.offset for task in self.chunk.tasks}
@@ -118,11 +121,15 @@ def live_shards(former: Sequence[Submission], count: int) -> set[int]:
     return found
 
 
-def scripts_of(work: SubmissionWork, site: SlurmSite, shards: Sequence[int], plan: ResolvedPlan) -> list[Script]:
-    """In the order in which they are submitted."""
+def scripts_of(work: SubmissionWork, site: SlurmSite, shards: Sequence[int], cases: Sequence[Case]) -> list[Script]:
+    """In the order in which they are submitted. `cases`: those that are run."""
     found = []
-    if len(shards) > 1 and any(recipes_of(case) for case in plan.cases):
-        found.append(Script("artefacts.sbatch", ARTEFACTS, artefacts_script(work, site)))
+    recipes = {made.digest: made for case in cases for made in in_making_order(recipes_of(case))}
+    if len(shards) > 1 and recipes:
+        long = sum(KINDS[recipe.kind].takes_long for recipe in recipes.values())
+        makers = max(1, min(long, len(shards), site.job.throttle or long, site.job.array_max))
+        tasks = Chunk(1, 0, tuple(range(1, makers + 1))) if makers > 1 else None
+        found.append(Script("artefacts.sbatch", ARTEFACTS, artefacts_script(work, site, makers), tasks))
     for chunk in chunks_of(shards, site.job.array_max):
         found.append(Script(f"shards-{chunk.number}.sbatch", SHARDS, shards_script(work, chunk, site), chunk))
     return [*found, Script("check.sbatch", CHECK, check_script(work, site))]
@@ -195,7 +202,7 @@ def next_number(campaign: CampaignDirectory) -> int:
 def log_of(submission: Submission, shard: int) -> Path | None:
     """Where a shard of a submission writes; None where it was not submitted then."""
     for job in submission.jobs:
-        if job.chunk and shard - job.chunk.offset in job.chunk.tasks:
+        if job.role == SHARDS and job.chunk and shard - job.chunk.offset in job.chunk.tasks:
             return submission.folder / LOGS / job.chunk.log(shard - job.chunk.offset)
     return None
 

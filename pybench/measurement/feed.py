@@ -107,6 +107,10 @@ class Feed(ABC):
         """
 
     @abstractmethod
+    def first_batch(self) -> Ids | None:
+        """The first batch that was fed, int64 [batch, seq_len]; None: the runtime has taken it by itself."""
+
+    @abstractmethod
     def __enter__(self) -> Self: ...
 
     @abstractmethod
@@ -222,6 +226,10 @@ class TokenFeed(Feed):
             self.skip()
         return hashlib.sha256(self._first.astype("<u4", copy=False).tobytes()).hexdigest()
 
+    def first_batch(self) -> Ids:
+        first: Ids = self._first[0].astype(np.int64)
+        return first
+
 
 class OwnFeed(Feed):
     """Text that a runtime reads and tokenizes itself (`Runtime.own_path`): this feed only names it, and asks the
@@ -256,6 +264,9 @@ class OwnFeed(Feed):
 
     def ids_sha256(self) -> str:
         return hashlib.sha256(self._fed.first_ids()).hexdigest()
+
+    def first_batch(self) -> None:
+        return None
 
     def metrics(self) -> dict[str, Quantity]:
         """The peak of the process that runs the model; the worker's own holds no model."""

@@ -84,6 +84,13 @@ def floating_types(graph: OnnxGraph) -> set[str]:
     return {kind for kind, _ in multiplied(graph).values()} & set(_WORDS.values())
 
 
+def lower_type(graph: OnnxGraph) -> str | None:
+    """`fp16` or `bf16` of a graph that has all its floating weights in this type and multiplies in no other; None: it
+    has no such type."""
+    weights = {_WORDS[kind] for kind, _ in graph.weights.values() if kind in _WORDS}
+    return next((name for name in ("fp16", "bf16") if weights == {name} == floating_types(graph)), None)
+
+
 def is_quantised(graph: OnnxGraph) -> bool:
     """Whether a graph has Q/DQ nodes: it is taken as it is, where int8 or fp8 is asked for."""
     return any(node.op == QUANTISE for node in graph.nodes)

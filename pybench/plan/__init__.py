@@ -40,6 +40,7 @@ from pybench.plan.environments import FACTOR as ENVIRONMENT
 from pybench.plan.environments import PlanEnvironments, read_environments
 from pybench.plan.files import UserFile, UserFiles
 from pybench.plan.overrides import apply_overrides
+from pybench.plan.packages import with_repairs
 from pybench.plan.schema import plan_schema
 from pybench.plan.shape import PlanShape, read_shape
 from pybench.plan.values import Json
@@ -89,7 +90,8 @@ def load_plan(
     in place of the plan's number and of those of its entries.
 
     Raises PlanError with every problem, each with its file, line and column; PluginError where the plan names what an
-    installed package takes from pybench or another package. Other packages that cannot be used are hints of PlanError.
+    installed package takes from pybench or another package. Other packages that cannot be used are hints of the names
+    that they may add.
     """
     path = Path(path)
     found = installed() if catalogue is None else Installed(catalogue)
@@ -115,7 +117,7 @@ def load_plan(
     if shaped.plan is not None and not problems:
         contrasts, problems = _compared(shaped.plan, cases, builder, is_overridden=bool(overrides))
     if problems or shaped.plan is None:
-        raise PlanError(str(path), list(dict.fromkeys(problems)), hint=_hint_of(found))
+        raise PlanError(str(path), with_repairs(dict.fromkeys(problems), found.refused))
     found.refuse_names(name for case in cases for name in _row_names(case))
     return Plan(
         path=path,
@@ -266,12 +268,6 @@ def _compared(
         *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root, builder.catalogue)),
     ]
     return contrasts, problems or check_stopping(plan, contrasts, cases, root)
-
-
-def _hint_of(found: Installed) -> str | None:
-    """What a plan may lack because an installed package cannot be used."""
-    hints = [f"{error.message}, so its rows are left out; {error.hint}" for error in found.refused]
-    return "\n  hint: ".join(hints) or None
 
 
 def _row_names(case: Case) -> list[str]:

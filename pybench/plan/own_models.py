@@ -12,7 +12,7 @@ from pybench.case import Case
 from pybench.case.data import data_set_of, task_of
 from pybench.case.factors import is_idle
 from pybench.case.quantising import stores_weights
-from pybench.catalogue.precisions import floating_type, quantised_type
+from pybench.catalogue.precisions import floating_type, is_single, quantised_type
 from pybench.onnx_file.batch import freed, rewriting
 from pybench.onnx_file.faults import called
 from pybench.onnx_file.graph import OnnxGraph, OnnxModel, Value, first_with_body
@@ -26,7 +26,7 @@ from pybench.onnx_file.inputs import (
     with_sizes,
 )
 from pybench.onnx_file.node_names import matched, rewritten_names
-from pybench.onnx_file.products import MATRIX_PRODUCTS, NOT_FP32, floating_types, is_quantised
+from pybench.onnx_file.products import MATRIX_PRODUCTS, NOT_FP32, floating_types, is_quantised, lower_type
 
 
 def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None:
@@ -49,6 +49,7 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
             image_shape(with_sizes(inputs, sizes))
             _check_scores(model.graph.outputs[0], case)
         _check_precision(model, case.precision)
+        _check_single(model, case)
         _check_kept(model, case)
         if stores_weights(case):
             _check_products(model)
@@ -108,6 +109,20 @@ def _check_precision(model: OnnxModel, precision: str) -> None:
     if outer := first_with_body(model):
         what = f"{called(outer)} has graphs inside, and no lower precision is made of such a file"
         raise Misfit(what, "run it in fp32, or export the model without If, Loop and Scan", "precision")
+
+
+def _check_single(model: OnnxModel, case: Case) -> None:
+    """A file all in FP16 or BF16 is not FP32, where the runtime would multiply in the file's type. One without kernels
+    of that type casts to FP32, and its audit judges the weights."""
+    row, own = case.runtime_row, lower_type(model.graph)
+    is_whole = not model.functions and first_with_body(model) is None  # products inside are not seen
+    if row is None or own is None or not is_whole or not is_single(case.precision):
+        return
+    backend = row.backend(case.provider, has_gpu=case.device != "cpu")
+    executes = row.precisions if backend is None else backend.precisions
+    if executes.get(own, "on_some_cpus") != "on_some_cpus":
+        what = f"all its weights are {own}, and it multiplies in {own}, not in {case.precision}"
+        raise Misfit(what, f"use precision: {own}, or export the model in FP32", "precision")
 
 
 def _check_kept(model: OnnxModel, case: Case) -> None:

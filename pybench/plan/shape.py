@@ -38,6 +38,7 @@ from pybench.plan.keys import (
     REFERENCE_KEYS,
     STOPPING_KEYS,
 )
+from pybench.plan.packages import install_hint
 from pybench.plan.settings import (
     LARGEST_SEED,
     SCHEMA_VERSION,
@@ -346,7 +347,7 @@ class _Reader:
         if near is not None:
             return near
         if "." in key:
-            return f"an option of a package; install the package that adds {key} to pybench"
+            return f"an option of a package; {install_hint(key)}"
         if key in self.factors and names == tuple(PLAN_KEYS):
             return "a factor: write it in `defaults` or in an entry of `matrix`"
         if key in ENTRY_KEYS:

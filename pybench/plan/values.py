@@ -19,6 +19,7 @@ from pybench.catalogue.zoo import as_file, is_named
 from pybench.document import Plain, Scalar, Unplaced
 from pybench.document.keys import described
 from pybench.onnx_file.inputs import parse_sizes, sizes_text
+from pybench.plan.packages import install_hint
 
 Value = Scalar  # of a factor, canonical
 Json = Scalar | Sequence["Json"] | Mapping[str, "Json"]  # what is written of a plan
@@ -50,7 +51,7 @@ def nearest_row(factor: Factor, value: object) -> str | None:
     near = nearest(value, factor.choices)
     if factor.rows is None or not isinstance(value, str):
         return near
-    install = f"install the package that adds {value} to pybench"
+    install = install_hint(value)
     return f"{near} Or {install}" if near else install
 
 

@@ -101,12 +101,12 @@ class OnnxRuntimeSession:
         self.device_uuid = labels.get("device_uuid")
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
         self.inputs = tuple(_spec(value, path) for value in session.get_inputs())
-        self.output_names: tuple[str, ...] = ()
+        self.output_names: tuple[str, ...] = tuple(value.name for value in session.get_outputs())
         self._session = session
         self._graph = started.graph
         self._graphs = itertools.count(1)
         self._plain = _run_options(NOT_CAPTURED) if started.graph else None
-        self._outputs = [value.name for value in session.get_outputs()]
+        self._outputs = list(self.output_names)
         self._run = _runner(session, kind, path)
         self._last: Callable[[], object] = ended  # what ran last, to be run again when the kernels are asked for
         self._fed: Arrays = {}  # what it ran on

@@ -58,9 +58,10 @@ class OpenVinoSession:
         self.path = path
         self.model_bytes = path.stat().st_size
         self.compile_s: float | None = seconds
-        self.metadata = dict(read_graph(path).properties)
+        graph = read_graph(path)
+        self.metadata = dict(graph.properties)
         self.inputs = tuple(_spec(value, path) for value in compiled.inputs)
-        self.output_names: tuple[str, ...] = ()
+        self.output_names: tuple[str, ...] = tuple(value.name for value in graph.outputs)
         self.labels: dict[str, Any] = {
             "runtime_version": openvino.__version__,
             "provider_options": {CPU: {name: _said(compiled.get_property(name)) for name in _TOLD}},

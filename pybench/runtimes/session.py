@@ -86,7 +86,7 @@ class Session(Protocol):
 
     device_uuid: of the GPU that it runs on; None on the CPU
     inputs: in the order in which the model takes them
-    output_names: in the order of what `run` returns; empty where this is the order of the file, or there is no file
+    output_names: in the order of what `run` returns; empty where there are no names, or this is the order of the file
     labels: facts for run.json that are no numbers, such as providers; work that is bound or run may add some
     metadata: short texts that an ONNX file carries; empty for other models
     model_bytes: size of what is executed, the metric of this name

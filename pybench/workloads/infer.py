@@ -3,7 +3,8 @@
 
 Language models run prefill: a batch of whole sequences in, the logits of the next token out. Where a path is given, an
 iteration also fetches the next batch. So it does where `fed` asks for it with synthetic ids, which is what a path is to
-be compared with. Outputs are not judged: `accuracy` does that.
+be compared with. After the windows one more pass tells whether the outputs are finite numbers. Whether they are right
+is not judged: `accuracy` does that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pybench.catalogue.paths import PATHS
 from pybench.measurement.feed import PERIOD, open_feed, record_fed
 from pybench.measurement.heads import record_heads
 from pybench.measurement.model import OpenedModel, conclude, open_model
+from pybench.measurement.outputs import look_at_outputs
 from pybench.measurement.recorder import Amounts, record
 from pybench.measurement.result import Result, RunRequest
 from pybench.measurement.supply import supply, takes_text_ids, text_ids
@@ -33,7 +35,9 @@ def run(request: RunRequest) -> Result:
         result = record(case, work, done, opened.session.device_uuid, seed=request.seed, sensors=request.sensors)
     result.labels["inputs"] = fed.described
     result.labels["transfers"] = "copies to and from the device in each iteration" if case.transfers else "none"
-    return conclude(result, opened, case)
+    result = conclude(result, opened, case)
+    look_at_outputs(result, opened.session, fed.arrays)
+    return result
 
 
 def amounts(opened: OpenedModel, batch: int, seq_len: int) -> Amounts:
@@ -51,7 +55,9 @@ def _run_fed(request: RunRequest) -> Result:
         ).result
         if PATHS[case.path].reads_text:
             result.labels |= feed.labels(case)
+        first = feed.first_batch()
     result.labels["inputs"] = "tokenized text" if PATHS[case.path].reads_text else "synthetic ids"
     result = conclude(result, opened, case)
     result.labels["iteration"] = f"one forward pass, {PERIOD}"  # not the session's own, which fetches nothing
+    look_at_outputs(result, opened.session, None if first is None else {opened.session.inputs[0].name: first})
     return result

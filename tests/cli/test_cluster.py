@@ -72,6 +72,31 @@ def test_shards_keep_whole_blocks_and_artefacts_are_made_first(plan: Path, capsy
     assert "the plan has 3 blocks" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("more", "job", "array"),
+    [
+        ((), "", "1-3"),  # as many as there are shards
+        (("--shards", "2"), "", "1-2"),
+        ((), "  throttle: 2\n", "1-2"),
+        ((), "  array_max: 2\n", "1-2"),
+        (("--filter", "batch=1"), "", "1-2"),  # as many as there are engines
+        (("--filter", "batch=1 and precision=fp32"), "", None),
+        (("--filter", "runtime=onnxruntime"), "", None),  # files that take seconds
+    ],
+)
+def test_what_takes_long_to_make_is_shared_by_tasks(
+    plan: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], job: str, array: str | None
+) -> None:
+    entry = "infer, model: mlp, batch: [1, 2], precision: [fp32, fp16], runtime: "
+    both = f"{entry}tensorrt}}\n  - {{workload: {entry}onnxruntime"
+    plan.write_text(PLAN.replace("noop, iterations: [1, 2]", both))
+    Path("site.yaml").write_text(SITE + job)
+    assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run", *more]) == 0, capsys.readouterr().err
+    lines = Path("results/trial/cluster/dry-run/artefacts.sbatch").read_text().splitlines()
+    found = [line.removeprefix("#SBATCH --array=") for line in lines if line.startswith("#SBATCH --array=")]
+    assert found == ([] if array is None else [array])
+
+
 def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan.write_text(PLAN.replace("repetitions: 3", "repetitions: 1"))
     assert main(["run", str(plan)]) == 0

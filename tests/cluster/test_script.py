@@ -82,11 +82,20 @@ def test_a_task_of_a_later_chunk_runs_the_shard_behind_it() -> None:
     assert """--shard "$((SLURM_ARRAY_TASK_ID + 3))/5" --whole-blocks --no-sensor""" in later
 
 
+def test_artefacts_are_made_by_one_task_or_by_several_with_logs_of_their_own() -> None:
+    one, several = (directives(artefacts_script(WORK, site(), makers)) for makers in (1, 3))
+    folder = "/data/a b/campaign/cluster/submission-01/logs"
+    assert not any(line.startswith("--array") for line in one)
+    assert f'--output="{folder}/artefacts.out"' in one
+    assert several[1:3] == ["--array=1-3", f'--output="{folder}/artefacts-%a.out"']
+
+
 def test_every_script_is_bash(tmp_path: Path) -> None:
     full = site(
         image=SiteImage(path="/a b.sif", sha256="0" * 64), scratch=Scratch(stage_image=True), prelude="module load x\n"
     )
-    scripts = [shards_script(WORK, chunks_of([1], 9)[0], full), artefacts_script(WORK, full), check_script(WORK, full)]
+    artefacts = [artefacts_script(WORK, full, makers) for makers in (1, 3)]
+    scripts = [shards_script(WORK, chunks_of([1], 9)[0], full), *artefacts, check_script(WORK, full)]
     for script in scripts:
         path = tmp_path / "script"
         path.write_text(script)

@@ -11,7 +11,7 @@ import pytest
 
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.layout import SUBMISSION
-from pybench.cluster.script import SubmissionWork, chunks_of
+from pybench.cluster.script import Chunk, SubmissionWork, chunks_of
 from pybench.cluster.submission import Script, locked, log_of, submissions, submit, write_scripts
 from pybench.errors import ClusterError, CorruptError
 
@@ -29,9 +29,10 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scripts() -> list[Script]:
-    """Artefacts, shards 4, 5 and 9 in arrays of four at most, and the check."""
+    """Artefacts in an array of five, shards 4, 5 and 9 in arrays of four at most, and the check."""
     arrays = [Script(f"shards-{chunk.number}.sbatch", "shards", "", chunk) for chunk in chunks_of([4, 5, 9], 4)]
-    return [Script("artefacts.sbatch", "artefacts", ""), *arrays, Script("check.sbatch", "check", "")]
+    makers = Chunk(1, 0, (1, 2, 3, 4, 5))
+    return [Script("artefacts.sbatch", "artefacts", "", makers), *arrays, Script("check.sbatch", "check", "")]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def test_a_submission_is_read_back_as_it_was(tmp_path: Path, sbatch: Path, in_tu
     write_scripts(work.folder, scripts(), "kind = 'slurm'\n")
     submitted = submit(1, work, scripts(), in_turn)
     assert submissions(campaign) == [submitted]
+    assert list(submitted.jobs[0].tasks()) == ["1_1", "1_2", "1_3", "1_4", "1_5"]
     logs = [log_of(submitted, shard) for shard in (4, 5, 9, 1)]
     assert [log and log.name for log in logs] == ["shards-1-4.out", "shards-2-1.out", "shards-3-1.out", None]
     dependencies = [line.partition("afterany:")[2].partition(" ")[0] for line in sbatch.read_text().splitlines()]

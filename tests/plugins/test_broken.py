@@ -59,15 +59,46 @@ def test_a_plan_without_its_rows_is_read_and_schema_warns(installed: Installatio
     assert printed.stderr.startswith("warning: the installed package acme-models cannot be imported")
 
 
-def test_a_plan_with_its_rows_is_an_error_that_names_the_package_and_its_removal(
+def test_a_plan_with_its_rows_is_one_error_whose_one_hint_is_to_repair_the_package(
     installed: Installation, folder: Path
 ) -> None:
     ended = installed.pybench("validate", "plan.yaml", "--set", "matrix.1.model=two-layers", cwd=folder)
     assert ended.returncode == 2
-    first, hint = ended.stderr.splitlines()
-    assert "no model and no file is called two-layers" in first
-    assert hint.startswith("  hint: the installed package acme-models cannot be imported: ModuleNotFoundError")
-    assert hint.endswith(f"so its rows are left out; repair it; {REMOVE}")
+    (line,) = ended.stderr.splitlines()
+    what, hint = line.split(" (", 1)
+    assert "no model and no file is called two-layers" in what
+    assert hint.startswith("the installed package acme-models cannot be imported: ModuleNotFoundError")
+    assert hint.endswith(f"so its rows are left out; repair it; {REMOVE})")
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        ("matrix.1.modell=mlp", "unknown key `modell` (did you mean `model`?)"),
+        ("matrix.1.model=mlp.onnx", "(paths are relative to the plan's folder, .)"),
+    ],
+)
+def test_an_error_that_no_row_would_mend_does_not_name_the_package(
+    installed: Installation, folder: Path, override: str, hint: str
+) -> None:
+    ended = installed.pybench("validate", "plan.yaml", "--set", override, cwd=folder)
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.endswith(hint)
+
+
+def test_a_package_whose_rows_are_known_is_named_for_these_alone(folder: Path, tmp_path: Path) -> None:
+    made = Installation.create(tmp_path / "venv")
+    made.install("sorting", rows=('name="sorted_numbers_per_s"', 'name="sorted_per_s"'))
+    (folder / "plan.yaml").write_text(PLAN.replace("model: mlp", "model: two-layers"))
+    ended = made.pybench("validate", "plan.yaml", cwd=folder)
+    assert ended.returncode == 2
+    workload, option, model = ended.stderr.splitlines()
+    for line in (workload, option):
+        assert "the installed package acme-sorting adds the workload sort, which yields sorted_numbers_per_s" in line
+        assert "install the package" not in line
+    assert "install the package that adds two-layers to pybench" in model
+    assert "acme-sorting" not in model
 
 
 def test_a_name_of_pybenchs_own_is_refused_only_where_a_plan_uses_it(

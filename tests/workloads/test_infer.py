@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper, save
 
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import DeviceMemoryError, InputError, UnsupportedError
 from pybench.measurement.inputs import random_arrays
 from pybench.measurement.result import Validity
+from pybench.models.building import build
 from pybench.runtimes.session import TensorSpec
 from tests.support.making import codes, run, write_classifier
 from tests.support.reasons import reasons_of
@@ -93,6 +96,50 @@ def test_a_users_file_runs_and_a_wrong_batch_says_what_to_set(tmp_path: Path) ->
     assert "batch: 2" in caught.value.hint
 
 
+def write_logarithm(path: Path, *, element: int = TensorProto.FLOAT) -> Path:
+    """`sums` are finite; `logs` are the logarithms of -1, 0 and 1, [3], for any input."""
+    kind = helper.tensor_dtype_to_np_dtype(element)
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceSum", ["values"], ["sums"], keepdims=0),
+            helper.make_node("Sub", ["values", "values"], ["zeros"]),
+            helper.make_node("Add", ["zeros", "steps"], ["three"]),
+            helper.make_node("Log", ["three"], ["logs"]),
+        ],
+        "logarithm",
+        [helper.make_tensor_value_info("values", element, [1, 3])],
+        [helper.make_tensor_value_info("sums", element, []), helper.make_tensor_value_info("logs", element, [1, 3])],
+        [numpy_helper.from_array(np.array([-1, 0, 1], kind), "steps")],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "openvino"])
+def test_outputs_that_are_not_finite_raise_a_caution_that_names_them(runtime: str, tmp_path: Path) -> None:
+    case = DIGITS.with_factors(model="mine.onnx", batch=1, runtime=runtime)
+    result = run(case, {"model": write_logarithm(tmp_path / "mine.onnx")})
+    found = [caution for caution in result.cautions if caution.code is CautionCode.OUTPUTS_NOT_FINITE]
+    assert [caution.detail for caution in found] == ["logs: 1 NaN, 1 -inf of 3 numbers"]
+    assert result.labels["outputs"] == "logs: 1 NaN, 1 -inf of 3 numbers"
+    assert result.valid["timing"].value is True
+    assert result.metrics["latency_p50_ms"].samples == case.iterations  # the pass that is looked at is in no window
+    finite = run(case, {"model": write_classifier(tmp_path / "finite.onnx")})
+    assert finite.labels["outputs"] == "finite"
+    assert "outputs_not_finite" not in codes(finite)
+
+
+@pytest.mark.parametrize("fed", [{}, {"path": "rust", "corpus_limit_bytes": 200_000}, {"fed": True}])
+def test_weights_that_overflow_raise_it_in_torch_and_with_text(fed: dict[str, object], tmp_path: Path) -> None:
+    case = Case(workload="infer", model="tinylm-small", runtime="torch", seq_len=8, threads=1, iterations=2,
+                idle_window_s=0.0, checkpoint="weights.pt", **fed)  # fmt: skip
+    state = build("tinylm-small", seed=9).state_dict()
+    torch.save({name: 3e38 * tensor for name, tensor in state.items()}, tmp_path / "weights.pt")
+    result = run(case, {"checkpoint": tmp_path / "weights.pt"})
+    assert "outputs_not_finite" in codes(result)
+    assert result.labels["outputs"].startswith("output 1: ")
+
+
 def test_a_users_file_that_is_missing_or_no_model_is_named(tmp_path: Path) -> None:
     case = DIGITS.with_factors(model="mine.onnx")
     with pytest.raises(InputError, match=r"mine\.onnx does not exist"):
@@ -123,8 +170,6 @@ def test_random_weights_raise_a_caution_and_a_checkpoint_does_not(tmp_path: Path
     result = run(case)
     assert "untrained_weights" in codes(result)
     assert result.metrics["throughput_tokens_per_s"].value > 0
-    from pybench.models.building import build
-
     torch.save(build("tinylm-small", seed=9).state_dict(), tmp_path / "weights.pt")
     result = run(case.with_factors(checkpoint="weights.pt"), {"checkpoint": tmp_path / "weights.pt"})
     assert "untrained_weights" not in codes(result)
