@@ -9,20 +9,21 @@ from typing import Any
 from pybench.case import Case, case_to_json, catalogue_of, service_levels
 from pybench.case.factors import factors_of
 from pybench.cli.case_table import extent, print_cases
-from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption
+from pybench.cli.options import FilterOption, JsonOption, PlanArgument, SetOption, joined
 from pybench.cli.show import print_json, say
 from pybench.errors import UsageError
 from pybench.words import counted
 
 
 def expand(
-    plan: PlanArgument, select: FilterOption = None, overrides: SetOption = None, as_json: JsonOption = False
+    plan: PlanArgument, filters: FilterOption = None, overrides: SetOption = None, as_json: JsonOption = False
 ) -> None:
     """List the cases of a plan with their ids."""
     from pybench.plan import load_plan
     from pybench.plan.filter import parse_filter
 
     loaded = load_plan(plan, tuple(overrides or ()))
+    select = joined(filters)
     known = factors_of(catalogue_of(loaded.cases))
     accepts: Callable[[Case], bool] = parse_filter(select, known) if select is not None else lambda case: True
     cases = [case for case in loaded.cases if accepts(case)]

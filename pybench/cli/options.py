@@ -25,8 +25,10 @@ SetOption = Annotated[
     typer.Option("--set", metavar="A.B=V", help="Change the plan: `--set defaults.iterations=50`. May be repeated."),
 ]
 FilterOption = Annotated[
-    Optional[str],
-    typer.Option("--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`."),
+    Optional[list[str]],
+    typer.Option(
+        "--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`. Repeated: all hold."
+    ),
 ]
 RepetitionsOption = Annotated[
     Optional[int],
@@ -71,3 +73,8 @@ RegistryTimeoutOption = Annotated[
     float, typer.Option(min=0.1, metavar="S", help="Seconds to wait for an answer of the registry.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def joined(filters: list[str] | None) -> str | None:
+    """Several `--filter` as one expression, because a case has to satisfy all; None: there is none."""
+    return ", ".join(filters) if filters else None

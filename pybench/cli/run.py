@@ -31,6 +31,7 @@ from pybench.cli.options import (
     RetryFailedOption,
     SetOption,
     TimeoutOption,
+    joined,
 )
 from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
@@ -71,7 +72,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="List cases, arte
 def run(
     plan: PlanOrDirectory,
     out: OutOption = None,
-    select: FilterOption = None,
+    filters: FilterOption = None,
     overrides: SetOption = None,
     repetitions: RepetitionsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
@@ -94,6 +95,7 @@ def run(
     and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped the campaign; the same command
     continues it.
     """
+    select = joined(filters)
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
     if resolved.repetitions.rule is not None and not artefacts_only:

@@ -26,6 +26,7 @@ from pybench.cli.options import (
     RetryFailedOption,
     SetOption,
     TimeoutOption,
+    joined,
 )
 from pybench.cli.show import print_json, say
 from pybench.cli.source import Source, open_source, read_source, selected_cases
@@ -86,7 +87,7 @@ def submit(
     site: _Site = None,
     out: OutOption = None,
     shards: _Shards = None,
-    select: FilterOption = None,
+    filters: FilterOption = None,
     overrides: SetOption = None,
     repetitions: RepetitionsOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT_S,
@@ -105,6 +106,7 @@ def submit(
         raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.yaml` makes one")
     from pybench.cluster.site import KubernetesSite, SlurmSite, read_site
 
+    select = joined(filters)
     found = read_site(site)
     source = read_source(plan, out, overrides, repetitions)
     if source.plan.repetitions.rule is not None:

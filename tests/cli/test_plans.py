@@ -222,6 +222,16 @@ def test_expand_as_json_holds_whole_cases(grid: str, capsys: Captured) -> None:
     assert (found["cases"][0]["repetitions"], found["runs"]) == (3, 3)
 
 
+def test_a_case_satisfies_all_filters_that_are_given(grid: str, capsys: Captured) -> None:
+    def threads(*filters: str) -> list[int | None]:
+        assert main(["expand", grid, "--json", *filters]) == EXIT_OK
+        return sorted({case["threads"] for case in json.loads(capsys.readouterr().out)["cases"]}, key=str)
+
+    assert len(threads("-k", "threads>=1")) > 1
+    assert threads("-k", "threads>=1", "-k", "threads<2") == [1]
+    assert threads("-k", "threads<2", "-k", "threads>=1") == [1]
+
+
 def test_a_filter_that_fits_nothing_or_cannot_be_read_is_a_usage_error(grid: str, capsys: Captured) -> None:
     assert main(["expand", grid, "--filter", "threads>5"]) == EXIT_USAGE
     assert "no case matches" in capsys.readouterr().err
