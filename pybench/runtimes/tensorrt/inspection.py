@@ -39,4 +39,5 @@ def layer_times_ms(
     context.enqueue_emits_profile = True
     for _ in range(executions):
         execute()
+    context.enqueue_emits_profile = False  # the profiler stays, and another execution reports nothing to it
     return {name: total / executions for name, total in sums.items()}

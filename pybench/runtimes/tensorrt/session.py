@@ -140,7 +140,7 @@ class TensorRtSession:
         return inspection.layer_information(self._library, self._engine, self._execution)
 
     def layer_times_ms(self) -> dict[str, float]:
-        """Layer -> mean ms, each waited for. After this the session is for nothing else: it stays profiled."""
+        """Layer -> mean ms, each waited for. After this the session is not for timing: its profiler stays."""
 
         def execute() -> None:
             self.enqueue()
