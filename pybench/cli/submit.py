@@ -194,7 +194,7 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
         if wanted:
             number = submission.next_number(request.campaign)
             work = request.work(request.campaign.submission(number), count)
-            scripts = submission.scripts_of(work, site, wanted, request.cases)
+            scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former))
             submission.write_scripts(work.folder, scripts, request.site_text)
             submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
     if request.as_json:
@@ -214,10 +214,11 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
 
     open_source(request.source)
     with submission.locked(request.campaign):
-        count = submission.shard_count(request.plan, request.shards, submission.submissions(request.campaign))
+        former = submission.submissions(request.campaign)
+        count = submission.shard_count(request.plan, request.shards, former)
         wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
         work = request.work(request.campaign.cluster / submission.DRY_RUN, count)
-        scripts = submission.scripts_of(work, site, wanted, request.cases) if wanted else []
+        scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former)) if wanted else []
         shutil.rmtree(work.folder, ignore_errors=True)
         submission.write_scripts(work.folder, scripts, request.site_text)
     _print_written(request, wanted, count, [work.folder / script.name for script in scripts])

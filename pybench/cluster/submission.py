@@ -12,7 +12,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
 from pybench.campaign.directory import CampaignDirectory, read_json
-from pybench.campaign.recipe import in_making_order, recipes_of
+from pybench.campaign.recipe import Recipe, in_making_order, recipes_of
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.catalogue.kinds import KINDS
@@ -42,7 +42,7 @@ class Script:
     name: of its file
     role: shards, artefacts or check
     text: of its file
-    chunk: its tasks, where the script is an array, as shards have them or from 1 on; None: it is none
+    chunk: the tasks of an array: of shards, or of makers, which are numbered from 1; None: it is no array
     """
 
     name: str
@@ -61,11 +61,11 @@ class SubmittedJob:
     chunk: Chunk | None
 
     def tasks(self) -> dict[str, int | None]:
-        """Slurm's name of each task -> its shard, of an array of shards; the job's own name -> None where it is no
-        array."""
+        """Slurm's name of each task, or of the job that is no array -> its shard; None: it is of no shard."""
         if self.chunk is None:
             return {self.id: None}
-        return {f"{self.id}_{task}": task + self.chunk.offset for task in self.chunk.tasks}
+        offset = self.chunk.offset
+        return {f"{self.id}_{task}": task + offset if self.role == SHARDS else None for task in self.chunk.tasks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +121,31 @@ def live_shards(former: Sequence[Submission], count: int) -> set[int]:
     return found
 
 
-def scripts_of(work: SubmissionWork, site: SlurmSite, shards: Sequence[int], cases: Sequence[Case]) -> list[Script]:
-    """In the order in which they are submitted. `cases`: those that are run."""
+def scripts_of(
+    work: SubmissionWork, site: SlurmSite, shards: Sequence[int], cases: Sequence[Case], *, again: bool
+) -> list[Script]:
+    """In the order in which they are submitted.
+
+    cases: those that are run
+    again: whether the campaign was submitted before: then most artefacts are there, and one task makes the rest
+    """
     found = []
     recipes = {made.digest: made for case in cases for made in in_making_order(recipes_of(case))}
     if len(shards) > 1 and recipes:
-        long = sum(KINDS[recipe.kind].takes_long for recipe in recipes.values())
-        makers = max(1, min(long, len(shards), site.job.throttle or long, site.job.array_max))
+        makers = 1 if again else _makers(recipes.values(), len(shards), site)
         tasks = Chunk(1, 0, tuple(range(1, makers + 1))) if makers > 1 else None
         found.append(Script("artefacts.sbatch", ARTEFACTS, artefacts_script(work, site, makers), tasks))
     for chunk in chunks_of(shards, site.job.array_max):
         found.append(Script(f"shards-{chunk.number}.sbatch", SHARDS, shards_script(work, chunk, site), chunk))
     return [*found, Script("check.sbatch", CHECK, check_script(work, site))]
+
+
+def _makers(recipes: Iterable[Recipe], shards: int, site: SlurmSite) -> int:
+    """How many tasks share the making: one for each artefact that takes long and that no other such one waits for."""
+    long = [recipe for recipe in recipes if KINDS[recipe.kind].takes_long]
+    needed = {need.digest for recipe in long for _, each in recipe.needs for need in in_making_order({"need": each})}
+    at_once = sum(recipe.digest not in needed for recipe in long)
+    return max(1, min(at_once, shards, site.job.throttle or at_once, site.job.array_max))
 
 
 def check_image(image: SiteImage) -> None:

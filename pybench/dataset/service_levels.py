@@ -61,8 +61,10 @@ def read_latencies(file: Path) -> tuple[NDArray[np.int64], str]:
 
 def _check_columns(table: pl.DataFrame, file: Path) -> None:
     if _HOST not in table.columns:
-        older = ", and has begin_ns: an older pybench wrote it" if "begin_ns" in table.columns else ""
-        raise CorruptError(f"{file} cannot be read: it lacks {_HOST}{older}")
+        is_older = "begin_ns" in table.columns
+        older = ", and has begin_ns: an older pybench wrote it" if is_older else ""
+        what = f"{file} cannot be read: it lacks {_HOST}{older}"
+        raise CorruptError(what, hint="take `slo_ms` out of the plan, or run these cases again" if is_older else None)
 
 
 def _at_bound(

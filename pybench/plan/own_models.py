@@ -112,15 +112,16 @@ def _check_precision(model: OnnxModel, precision: str) -> None:
 
 
 def _check_single(model: OnnxModel, case: Case) -> None:
-    """A file all in FP16 or BF16 is not FP32, where the runtime would multiply in the file's type. One without kernels
-    of that type casts to FP32, and its audit judges the weights."""
+    """A file all in FP16 or BF16 is not FP32, where the runtime is sure to multiply in the file's type. One without
+    kernels of that type casts to FP32, and the run's audit judges the weights."""
     row, own = case.runtime_row, lower_type(model.graph)
     is_whole = not model.functions and first_with_body(model) is None  # products inside are not seen
     if row is None or own is None or not is_whole or not is_single(case.precision):
         return
-    backend = row.backend(case.provider, has_gpu=case.device != "cpu")
-    executes = row.precisions if backend is None else backend.precisions
-    if executes.get(own, "on_some_cpus") != "on_some_cpus":
+    may_have_gpu = (True, False) if case.device == "auto" else (case.device != "cpu",)
+    backends = [row.backend(case.provider, has_gpu) for has_gpu in may_have_gpu]
+    executed = [row.precisions if backend is None else backend.precisions for backend in backends]
+    if all(precisions.get(own, "on_some_cpus") != "on_some_cpus" for precisions in executed):
         what = f"all its weights are {own}, and it multiplies in {own}, not in {case.precision}"
         raise Misfit(what, f"use precision: {own}, or export the model in FP32", "precision")
 

@@ -164,6 +164,8 @@ def _check_given(target: Target, only: Restriction) -> None:
         raise UsageError(f"--batch {other}: {given.file} has {given.batch} samples", hint="leave --batch out")
     case = next(_cases(target, only))
     misfit = None if target.content is None else misfit_of(target.content, case, of_images=False)
+    if misfit is not None and misfit.factor == "precision":  # of this candidate alone
+        misfit = None
     misfit = misfit or misfit_of_inputs(case, target.content, given.file)
     if misfit is not None:
         raise InputError(f"--input {given.file}: {misfit.what}", hint=misfit.hint)

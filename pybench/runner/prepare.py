@@ -85,7 +85,7 @@ def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
 
 def _outcome(recipe: Recipe, known: Mapping[str, Outcome], maker: Maker) -> Outcome | None:
     """The outcome of one artefact; None while another runner is making it, or something that it needs."""
-    needed = [known.get(need.digest) for _, need in recipe.needs]
+    needed = [known.get(need.digest) for _, need in recipe.needs]  # None: it comes earlier in the order, and is missing
     failed = [outcome for outcome in needed if outcome is not None and outcome.name != "ok"]
     if failed:
         return failed[0]
@@ -113,7 +113,7 @@ def _made(recipe: Recipe, maker: Maker) -> Outcome | None:
         return outcome
     for number in itertools.count(1):
         attempt = RunDirectory(folder.with_name(f".{recipe.digest}.attempt-{number:02d}"), recipe.digest, 0, number)
-        if claim(attempt.claim, maker.claimant):
+        if not attempt.claim.exists() and claim(attempt.claim, maker.claimant):
             return _make_claimed(recipe, attempt, maker)
         if not is_dead(attempt.claim, maker.claimant):
             break

@@ -63,8 +63,10 @@ class TorchSession:
         return self.device_uuid or "cpu"
 
     def run(self, inputs: Arrays) -> list[npt.NDArray[Any]]:
+        held = self._moved(
+            self._hosts(inputs)
+        )  # as `bind` moves them: a compiler tells tensors of inference mode apart
         with torch.inference_mode():
-            held = self._moved(self._hosts(inputs))
             return [self._forward(held)(*held).float().cpu().numpy()]
 
     def bind(self, inputs: Arrays, *, transfers: bool) -> Iterate:

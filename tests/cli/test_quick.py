@@ -222,6 +222,14 @@ def test_a_file_in_fp16_is_measured_as_it_is(capsys: pytest.CaptureFixture[str])
     assert row["throughput_samples_per_s"]["value"] == pytest.approx(64_000 / row["latency_ms"]["value"])
 
 
+def test_a_file_in_fp16_takes_arrays(capsys: pytest.CaptureFixture[str]) -> None:
+    path = write("fp16-weights-and-input", Path())
+    (taken,) = onnx.load(path).graph.input
+    sizes = [size.dim_value or 2 for size in taken.type.tensor_type.shape.dim]
+    np.savez("a.npz", **{taken.name: np.ones(sizes, np.float16)})
+    assert quick(capsys, str(path), "--input", "a.npz", "--minutes", "0.01")["cases"][0]["latency_ms"]["value"] > 0
+
+
 def test_what_fails_is_named_and_the_rest_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     """The file says that any batch goes, and reshapes to one."""
     path = write("sizes-fixed-inside", Path())

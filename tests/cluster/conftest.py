@@ -62,8 +62,8 @@ class Batch:
 
     @property
     def task(self) -> str:
-        """Slurm's name of the first task of the latest submission's first array."""
-        job = next(job for job in self.latest.jobs if job.chunk)
+        """Slurm's name of the first task of the latest submission's first array of shards."""
+        job = next(job for job in self.latest.jobs if job.chunk and job.role == "shards")
         return next(iter(job.tasks()))
 
     @property

@@ -14,8 +14,18 @@ from typing import Any
 
 import pytest
 
-from pybench.cluster.script import SubmissionWork, artefacts_script, check_script, chunks_of, ranges, shards_script
+from pybench.case import Case
+from pybench.cluster.script import (
+    Chunk,
+    SubmissionWork,
+    artefacts_script,
+    check_script,
+    chunks_of,
+    ranges,
+    shards_script,
+)
 from pybench.cluster.site import Job, Scratch, SiteImage, SlurmSite
+from pybench.cluster.submission import scripts_of
 from tests.support.waiting import wait_for
 
 WORK = SubmissionWork(
@@ -219,3 +229,11 @@ def test_environment_and_prelude_come_before_pybench(tmp_path: Path) -> None:
     task = Task(tmp_path, f'echo "$LOADED/$WORDS/$PYTHONNOUSERSITE" >> {tmp_path / "said"}', **keys)
     assert task.finish()[0] == 0
     assert task.lines() == ["module/two words $HOME/1"]
+
+
+def test_as_many_tasks_make_artefacts_as_have_one_that_waits_for_no_other() -> None:
+    """Weights are trained before an engine is built of them: three artefacts that take long keep two tasks busy."""
+    cases = [Case(workload="infer", model="digits-cnn", runtime="tensorrt", batch=batch) for batch in (1, 2)]
+    first, again = (scripts_of(WORK, site(), [1, 2, 3], cases, again=again)[0] for again in (False, True))
+    assert (first.name, first.chunk) == ("artefacts.sbatch", Chunk(1, 0, (1, 2)))
+    assert (again.name, again.chunk) == ("artefacts.sbatch", None)

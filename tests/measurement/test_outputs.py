@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from pybench.measurement import outputs
 from pybench.measurement.outputs import look_at_outputs, not_finite
 from pybench.measurement.result import Result
 from pybench.runtimes import onnxruntime
@@ -38,7 +39,22 @@ def test_a_pass_that_fails_costs_no_run_and_the_label_says_why(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_runtime_that_takes_text_alone_says_that_nothing_was_looked_at() -> None:
+def test_a_large_output_is_counted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "_AT_ONCE", 4)
+    values = np.zeros((3, 5), np.float32)
+    values[0, 3:] = values[2, 4] = np.nan
+    values[1] = -np.inf
+    assert not_finite("scores", values) == "scores: 3 NaN, 5 -inf of 15 numbers"
+
+
+def test_what_cannot_be_counted_costs_no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def without_memory(name: str, values: object) -> None:
+        raise MemoryError("no room for a mask")
+
+    monkeypatch.setattr(outputs, "not_finite", without_memory)
+    session = onnxruntime.open_session(
+        write_classifier(tmp_path / "mine.onnx", batch=2), precision="fp32", threads=1, device="cpu"
+    )
     result = Result()
-    look_at_outputs(result, None, None)  # type: ignore[arg-type]  # no session is asked
-    assert result.labels["outputs"] == "not looked at: the runtime takes text alone"
+    look_at_outputs(result, session, {"pictures": np.zeros((2, 1, 8, 8), np.float32)})
+    assert result.labels["outputs"] == "not known: one more pass failed (no room for a mask)"

@@ -95,32 +95,39 @@ def test_what_no_case_feeds_is_one_problem(tmp_path: Path, problems: Problems, n
 def test_lower_precisions_are_made_of_fp32(tmp_path: Path, problems: Problems, load: Load) -> None:
     write("fp16-weights-and-input", tmp_path)
     wanted = "it multiplies in fp16, and lower precisions are made of FP32 (export the model in FP32)"
-    assert problems(entry("[int8, bf16, fp16]", "1")) == [
-        f"7:{column}: `precision`: model.onnx: {wanted}" for column in (17, 23)
+    assert problems(entry("[fp32, int8, bf16, fp16]", "1")) == [
+        f"7:{column}: `precision`: model.onnx: {wanted}" for column in (23, 29)
     ]
-    assert len(load(entry("fp16")).cases) == 2
+    assert len(load(entry("[fp32, fp16]")).cases) == 4
     write("quantised-to-qdq", tmp_path)
     assert len(load(entry("[fp32, int8]")).cases) == 4
 
 
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
-@pytest.mark.parametrize(("runtime", "precision"), [("onnxruntime", "fp32"), ("tensorrt", "tf32")])
+@pytest.mark.parametrize(
+    ("runtime", "where", "precision"),
+    [
+        ("onnxruntime", "    device: cuda\n", "fp32"),
+        ("onnxruntime", "    provider: cuda\n", "tf32"),
+        ("tensorrt", "", "tf32"),
+    ],
+)
 def test_a_file_in_a_lower_precision_is_not_fp32(
-    tmp_path: Path, problems: Problems, load: Load, kind: str, runtime: str, precision: str
+    tmp_path: Path, problems: Problems, load: Load, kind: str, runtime: str, where: str, precision: str
 ) -> None:
     write(f"{kind}-weights-and-input", tmp_path)
     wanted = f"all its weights are {kind}, and it multiplies in {kind}, not in {precision}"
-    (said,) = problems(entry(f"[{precision}, {kind}]", "1", runtime))
+    (said,) = problems(entry(f"[{precision}, {kind}]", "1", runtime) + where)
     hint = f"(use precision: {kind}, or export the model in FP32)"
     assert said == f"7:17: `precision`: model.onnx: {wanted} {hint}"
     if precision == "fp32":  # without a precision, the model is what does not fit
-        (said,) = problems(entry(batch="1", runtime=runtime).replace("    precision: fp32\n", ""))
+        (said,) = problems(entry(batch="1", runtime=runtime).replace("    precision: fp32\n", "") + where)
         assert said == f"5:12: `model`: model.onnx: {wanted} {hint}"
-    assert len(load(entry(kind, runtime=runtime)).cases) == 2
+    assert len(load(entry(kind, runtime=runtime) + where).cases) == 2
 
 
-@pytest.mark.parametrize("where", ["provider: cpu", "device: cpu"])
-def test_a_runtime_that_casts_such_a_file_to_fp32_takes_it(tmp_path: Path, load: Load, where: str) -> None:
+@pytest.mark.parametrize("where", ["provider: cpu", "device: cpu", "device: auto"])
+def test_a_runtime_that_may_cast_such_a_file_to_fp32_takes_it(tmp_path: Path, load: Load, where: str) -> None:
     write("fp16-weights-and-input", tmp_path)
     assert len(load(entry() + f"    {where}\n").cases) == 2
     assert len(load(entry(runtime="openvino")).cases) == 2
@@ -136,11 +143,11 @@ def test_a_mixed_file_is_taken_as_fp32(tmp_path: Path, load: Load, problems: Pro
     path, half, single = tmp_path / "model.onnx", np.eye(4, dtype=np.float16), np.eye(4, dtype=np.float32)
     first, widened = helper.make_node("MatMul", ["h", "w"], ["y"]), helper.make_node("Cast", ["w"], ["s"], to=1)
     onnx.save(halves([first], TensorProto.FLOAT16, w=half), path)
-    assert len(problems(entry(batch="1"))) == 1  # an input in FP32 makes no difference
+    assert len(problems(entry(batch="1") + "    device: cuda\n")) == 1  # an input in FP32 makes no difference
     onnx.save(halves([first, helper.make_node("MatMul", ["x", "s"], ["z"])], 10, w=half, s=single), path)
-    assert len(load(entry()).cases) == 2  # a weight in FP32
+    assert len(load(entry() + "    device: cuda\n").cases) == 2  # a weight in FP32
     onnx.save(halves([widened, helper.make_node("MatMul", ["x", "s"], ["y"])], 1, w=half), path)
-    assert len(load(entry()).cases) == 2  # weights are stored in FP16 and multiplied in FP32
+    assert len(load(entry() + "    device: cuda\n").cases) == 2  # weights are stored in FP16 and multiplied in FP32
 
 
 @pytest.mark.parametrize(

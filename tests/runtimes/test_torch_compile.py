@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import UnsupportedError
@@ -57,6 +58,14 @@ def open_cpu(module: nn.Module, mode: str = "default") -> TorchCompileSession:
     kind = eager.set_up("fp32", threads=1, device="cpu")
     spec = module_spec("values", (None, 4), takes_ids=False)
     return torch_compile.open_session(module, spec, precision="fp32", kind=kind, mode=mode, threads=1)
+
+
+def test_one_more_pass_runs_what_was_compiled_for_the_iterations() -> None:
+    session = open_cpu(Doubling())
+    session.bind({"values": PIXELS}, transfers=False)()
+    compiled = counters["stats"]["unique_graphs"]
+    session.run({"values": PIXELS})
+    assert counters["stats"]["unique_graphs"] == compiled > 0
 
 
 def test_inductors_advice_to_allow_tf32_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,7 @@ matrix:
 {entries}
 """
 ENTRY = (
-    "  - {{workload: infer, model: {name}/model.onnx, runtime: onnxruntime, provider: cpu, precision: {precision},"
-    " batch: {batch}}}"
+    "  - {{workload: infer, model: {name}/model.onnx, runtime: onnxruntime, precision: {precision}, batch: {batch}}}"
 )
 
 
