@@ -8,6 +8,7 @@ was timed computes nothing. Whether finite outputs are right is not judged here:
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def not_finite(name: str, values: npt.NDArray[Any]) -> str | None:
     """How many numbers of an output are NaN or infinite; None: all are finite, or it has no floating-point numbers."""
     if values.dtype.kind != "f" and not is_bfloat16(values.dtype):
         return None
-    tests = {"NaN": np.isnan, "inf": np.isposinf, "-inf": np.isneginf}
+    tests: dict[str, Callable[..., npt.NDArray[np.bool_]]] = {"NaN": np.isnan, "inf": np.isposinf, "-inf": np.isneginf}
     counts = dict.fromkeys(tests, 0)
     flat = values.reshape(-1)
     for begin in range(0, flat.size, _AT_ONCE):
