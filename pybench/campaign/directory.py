@@ -283,6 +283,14 @@ class CampaignDirectory:
     def artefact(self, digest: str) -> Path:
         return self.path / ARTEFACTS / digest
 
+    def made_digest(self, file: Path) -> str | None:
+        """The sha256 of an artefact's file when it was made; None: it was not made, or an older pybench made it."""
+        if not (file.parent / COMPLETE).exists():
+            return None
+        making = RunDirectory(file.parent, file.parent.name, MAKING, 1)
+        found = making.read_run().get("made", {}).get(file.name)
+        return None if found is None else str(found)
+
     def unfinished(self, digest: str) -> Path:
         """What the maker of an artefact found before it was ended early, where its kind has `trials`."""
         return self.path / ARTEFACTS / f".{digest}{UNFINISHED_SUFFIX}"

@@ -118,5 +118,6 @@ def _request(attempt: RunDirectory, plan: ResolvedPlan) -> Mapping[str, Any]:
         "attempt": attempt.attempt,
         "seed": run_seed(plan.seed, case.id, attempt.block),
         "artefacts": {},
+        "artefacts_sha256": {},
         "files": {},
     }

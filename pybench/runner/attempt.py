@@ -118,10 +118,9 @@ def _access(case: Case, attempt: RunDirectory, call: RunnerCall) -> FileAccess:
 
 def _request(planned: PlannedRun, attempt: RunDirectory, call: RunnerCall) -> dict[str, Any]:
     """The content of case.json; paths of artefacts are relative to the campaign's folder."""
-    made = {
-        role: call.campaign.artefact(recipe.digest) / recipe.file
-        for role, recipe in call.machine.recipes(planned.case).items()
-    }
+    recipes = call.machine.recipes(planned.case)
+    made = {role: call.campaign.artefact(recipe.digest) / recipe.file for role, recipe in recipes.items()}
+    digests = {role: call.campaign.made_digest(path) for role, path in made.items()}
     factors = planned.case.factors()
     return {
         "schema_version": layout.SCHEMA_VERSION,
@@ -130,5 +129,6 @@ def _request(planned: PlannedRun, attempt: RunDirectory, call: RunnerCall) -> di
         "attempt": attempt.attempt,
         "seed": planned.seed,
         "artefacts": {role: str(path.relative_to(call.campaign.path)) for role, path in made.items()},
+        "artefacts_sha256": {role: digest for role, digest in digests.items() if digest is not None},
         "files": {name: call.plan.files[factors[name]] for name, _ in planned.case.sources},
     }

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories of two machines are put together by copying, and a run says which build of an artefact it executed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+
+from pybench.campaign import digests, layout, storage
+from pybench.campaign.directory import CampaignDirectory
+from pybench.cli import main
+
+pytestmark = pytest.mark.usefixtures("ready_workers")
+PLAN = """\
+schema_version: 1
+name: two
+seed: 1
+repetitions: 2
+matrix:
+  - {workload: infer, model: mlp, runtime: onnxruntime, device: cpu, iterations: 2, warmup_iterations: 0}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.yaml").write_text(PLAN)
+    return "plan.yaml"
+
+
+def put_together(first: str, second: str) -> None:
+    """What `rsync -a --ignore-existing` does."""
+    for path in Path(second).rglob("*"):
+        target = Path(first) / path.relative_to(second)
+        if path.is_file() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target)
+
+
+def build_again(campaign: str) -> str:
+    """The campaign's ONNX file as of another making. Returns its path in the campaign."""
+    (making,) = CampaignDirectory(Path(campaign)).made()
+    file = making.file("model.onnx")
+    model = onnx.load(file)
+    model.doc_string = "made elsewhere"
+    onnx.save(model, file)
+    record = making.read_run()
+    storage.write_json(making.file(layout.RUN), {**record, "made": {file.name: storage.sha256_of(file)}})
+    making.file(layout.COMPLETE).write_bytes(digests.render(digests.of_folder(making.path)))
+    return str(file.relative_to(campaign))
+
+
+def test_runs_of_a_copied_directory_are_those_of_one_campaign(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", plan, "--out", "here", "--artefacts-only"]) == 0
+    shutil.copytree("here", "there")
+    assert main(["run", "here", "--shard", "1/2"]) == main(["run", "there", "--shard", "2/2"]) == 0
+    assert main(["check", "here"]) == 3
+    put_together("here", "there")
+    capsys.readouterr()
+    assert main(["check", "here", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["covered"], found["other_builds"]) == (2, {})
+
+
+def test_runs_of_another_build_are_counted(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", plan, "--out", "here", "--shard", "1/2"]) == 0
+    shutil.copytree("here", "there")
+    shutil.rmtree("there/runs")
+    built = build_again("there")
+    assert main(["run", "there", "--shard", "2/2"]) == 0
+    put_together("here", "there")
+    capsys.readouterr()
+    assert main(["check", "here"]) == 0
+    assert f"1 run executed another build of {built}: what the campaign says of this file" in capsys.readouterr().out
