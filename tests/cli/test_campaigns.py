@@ -329,7 +329,7 @@ def test_a_disk_too_full_for_what_a_worker_writes_is_no_result_of_the_case(
     plan: Path, small_disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The iterations do not fit, the few bytes of run.json would."""
-    plan.write_text(PLAN.replace("[1, 2]", "[9000]"))
+    plan.write_text(PLAN.replace("[1, 2]", "[21000]"))
     arguments = ["run", str(plan), "--out", str(small_disk / "campaign")]
     assert main(arguments) == 2
     assert "iterations.csv: No space left on device" in capsys.readouterr().err
