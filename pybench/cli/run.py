@@ -31,7 +31,6 @@ from pybench.cli.options import (
     RetryFailedOption,
     SetOption,
     TimeoutOption,
-    joined,
 )
 from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
@@ -95,14 +94,13 @@ def run(
     and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped the campaign; the same command
     continues it.
     """
-    select = joined(filters)
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
     if resolved.repetitions.rule is not None and not artefacts_only:
-        refuse_parts(select, shard)
+        refuse_parts(filters, shard)
     options = runner.Options(
         shard=_shard(resolved, shard),
-        selected=selected_cases(resolved, select),
+        selected=selected_cases(resolved, filters),
         rerun=frozenset(_case_id(resolved, prefix) for prefix in rerun or []),
         timeout_s=timeout,
         max_failures=max_failures,

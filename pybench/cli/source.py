@@ -14,6 +14,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_planned
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import factors_of
+from pybench.cli.options import joined
 from pybench.cli.show import say
 from pybench.document import Place
 from pybench.errors import PlanError, RefusedValuesError, UsageError
@@ -77,7 +78,8 @@ def open_source(source: Source) -> None:
         _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
 
 
-def selected_cases(plan: ResolvedPlan, expression: str | None) -> frozenset[str] | None:
+def selected_cases(plan: ResolvedPlan, filters: list[str] | None) -> frozenset[str] | None:
+    expression = joined(filters)
     if expression is None:
         return None
     from pybench.plan.filter import parse_filter

@@ -76,11 +76,11 @@ def _ended(campaign: CampaignDirectory, plan: ResolvedPlan, block: int) -> list[
     return found if is_whole else None
 
 
-def refuse_parts(select: str | None, shard: str) -> None:
+def refuse_parts(filters: list[str] | None, shard: str) -> None:
     """Parts of a campaign decide nothing: cases are compared, and looks are in the order of blocks."""
     hint = "remove it; or give a number of blocks, as in `pybench run PLAN --repetitions 10`"
-    if select is not None:
-        raise UsageError(f"--filter {select}: the plan stops when all of its comparisons are decided", hint=hint)
+    if filters:
+        raise UsageError(f"--filter {filters[0]}: the plan stops when all of its comparisons are decided", hint=hint)
     if shard != "1/1":
         what = "the plan stops when it is decided, so its blocks follow each other"
         raise UsageError(f"--shard {shard}: {what}", hint=hint)

@@ -26,7 +26,6 @@ from pybench.cli.options import (
     RetryFailedOption,
     SetOption,
     TimeoutOption,
-    joined,
 )
 from pybench.cli.show import print_json, say
 from pybench.cli.source import Source, open_source, read_source, selected_cases
@@ -106,7 +105,6 @@ def submit(
         raise UsageError("--site is missing", hint="`pybench submit --example-site slurm > site.yaml` makes one")
     from pybench.cluster.site import KubernetesSite, SlurmSite, read_site
 
-    select = joined(filters)
     found = read_site(site)
     source = read_source(plan, out, overrides, repetitions)
     if source.plan.repetitions.rule is not None:
@@ -115,8 +113,8 @@ def submit(
         source,
         site.read_text(encoding="utf-8"),
         shards,
-        runner.Options(selected=selected_cases(source.plan, select), retry_failed=retry_failed),
-        _arguments(select, timeout, retry_failed, no_sensor),
+        runner.Options(selected=selected_cases(source.plan, filters), retry_failed=retry_failed),
+        _arguments(filters, timeout, retry_failed, no_sensor),
         as_json,
     )
     if isinstance(found, SlurmSite) and found.image:
@@ -133,9 +131,9 @@ def submit(
         _submit_to_slurm(request, found)
 
 
-def _arguments(select: str | None, timeout: float, retry_failed: bool, no_sensor: bool) -> tuple[str, ...]:
+def _arguments(filters: list[str] | None, timeout: float, retry_failed: bool, no_sensor: bool) -> tuple[str, ...]:
     """What every `pybench run` of the submission is given beside its shard."""
-    found = ["--filter", select] if select is not None else []
+    found = [word for expression in filters or () for word in ("--filter", expression)]
     found += ["--timeout", f"{timeout:g}"] if timeout != DEFAULT_TIMEOUT_S else []
     return (*found, *(["--retry-failed"] if retry_failed else []), *(["--no-sensor"] if no_sensor else []))
 

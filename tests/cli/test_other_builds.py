@@ -26,10 +26,9 @@ matrix:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
-    Path("plan.yaml").write_text(PLAN)
-    return "plan.yaml"
+def plan(plan: Path) -> str:
+    plan.write_text(PLAN)
+    return str(plan)
 
 
 def put_together(first: str, second: str) -> None:

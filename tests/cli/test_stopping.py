@@ -38,11 +38,9 @@ INT8 = FP32.with_factors(precision="int8")
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "plan.yaml"
-    path.write_text(PLAN)
-    return path
+def plan(plan: Path) -> Path:
+    plan.write_text(PLAN)
+    return plan
 
 
 def _attempts(folder: Path) -> list[str]:
