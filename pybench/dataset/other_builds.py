@@ -26,8 +26,8 @@ def other_builds(campaign: CampaignDirectory) -> dict[str, int]:
     found: Counter[str] = Counter()
     for run in campaign.runs():
         stored = read_json(run.file(CASE))
-        executed: Mapping[str, str] = stored.get("artefacts_sha256", {})
-        found.update(path for role, path in stored["artefacts"].items() if executed.get(role) not in (None, kept(path)))
+        made, executed = stored.get("artefacts", {}), stored.get("artefacts_sha256", {})
+        found.update(path for role, path in made.items() if executed.get(role) not in (None, kept(path)))
     return dict(sorted(found.items()))
 
 
