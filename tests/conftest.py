@@ -34,7 +34,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # Their fixtures start daemons, or build images: once a session, not once for each of pytest-xdist's workers.
-IN_ONE_WORKER = ("cluster", "containers", "launcher", "publication")
+# Those of `gpu` time a board and measure its power: two of them at once would measure each other.
+IN_ONE_WORKER = ("cluster", "containers", "gpu", "launcher", "publication")
 ONE_BY_ONE = "tests/plans/test_runs.py"  # each of these takes a minute, and they share nothing
 
 
