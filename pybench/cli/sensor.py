@@ -18,14 +18,20 @@ from pybench.errors import InputError, PybenchError, UnsupportedError, UsageErro
 from pybench.machine import profiles
 from pybench.machine.sensor import Board, chosen_boards, integrate_trace, measure_profile
 
-Device = Annotated[Optional[str], typer.Option(metavar="UUID|INDEX", help="GPU, by UUID or NVML index [default: all].")]
+Device = Annotated[
+    Optional[str],
+    typer.Option(metavar="UUID|INDEX", help="GPU, by UUID or NVML index [default: all that CUDA shows]."),
+]
 
 
 def register(app: typer.Typer) -> None:
     sensor = typer.Typer(
         cls=WholeSummaries,
         invoke_without_command=True,
-        help="Measure the power sensor of this machine's GPUs.\n\nWithout a command, every GPU is measured.",
+        help=(
+            "Measure the power sensor of this machine's GPUs.\n\n"
+            "Without a command, every GPU that CUDA shows is measured."
+        ),
         rich_markup_mode=None,
     )
     sensor.callback()(_bare)
@@ -61,13 +67,18 @@ def measure(
     It takes about a minute for each GPU, and every campaign on it uses the stored result. The GPU should be idle:
     pybench switches a load of its own on and off. Nothing on it is set.
     """
-    measured = []
+    measured: list[profiles.Profile] = []
+    refused: list[PybenchError] = []  # the others are measured all the same
     for board in chosen_boards(device):
         if dry_run:
             where = profiles.file_of(board.uuid, board.driver)
             print(f"{board.index}  {board.uuid}  {board.name}, driver {board.driver}: about a minute, into {where}")
             continue
-        profile = measure_profile(board, loads=loads, force=force)
+        try:
+            profile = measure_profile(board, loads=loads, force=force)
+        except UnsupportedError as error:
+            refused.append(PybenchError(f"{board.uuid}: {error.message}", hint=error.hint))
+            continue
         path = profiles.store(profile)
         measured.append(profile)
         if not as_json:
@@ -75,6 +86,10 @@ def measure(
             print(f"stored in {path}\n")
     if as_json:
         print_json({"profiles": measured})
+    for error in refused[:-1]:
+        say(f"error: {error}")
+    if refused:
+        raise refused[-1]
 
 
 def show(device: Device = None, as_json: JsonOption = False) -> None:

@@ -48,10 +48,15 @@ def boards(launcher: Launcher = LOCAL) -> list[Board]:
 
 
 def chosen_boards(device: str | None) -> list[Board]:
-    """All boards, or the one with this UUID (its beginning is enough) or index. Raises UsageError for no such board."""
+    """The boards that CUDA shows to this process, or the one with this UUID (its beginning is enough) or index.
+
+    Where CUDA shows none of them, it is all boards: whoever needs CUDA then says what is wrong with it. Raises UsageError
+    for no such board.
+    """
     there = boards()
     if device is None:
-        return there
+        shown = ask(("visible_gpus",))["visible_gpus"].get("uuids", ())
+        return [board for board in there if board.uuid in shown] or there
     fitting = [board for board in there if device == str(board.index) or board.uuid.startswith(device)]
     if len(fitting) != 1:
         listed = ", ".join(f"{board.index} {board.uuid}" for board in there)

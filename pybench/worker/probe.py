@@ -73,6 +73,13 @@ def _cuda() -> dict[str, Any]:
     return {"devices": cuda.devices()}
 
 
+def _visible_gpus() -> dict[str, Any]:
+    """UUIDs of what CUDA shows to this process; unlike `cuda` it needs no package. None without a driver, too."""
+    from pybench import measure
+
+    return {"uuids": list(measure.visible_gpus())}
+
+
 def _tensorrt() -> dict[str, Any]:
     from pybench.runtimes.tensorrt import library
 
@@ -216,6 +223,7 @@ _PROBES: dict[str, Callable[[], dict[str, Any]]] = {
     **{row.package: partial(_distribution, row.package) for row in LIBRARIES.values()},
     "go_rust": _go_rust,
     "gpu": _gpu,
+    "visible_gpus": _visible_gpus,
     "cpu_energy": _cpu_energy,
     "power_rails": _power_rails,
     "node_energy": _node_energy,

@@ -19,7 +19,7 @@ from pybench.cli import main
 from pybench.cli.sensor_table import describe_profile
 from pybench.machine import profiles
 from pybench.measure import ASSUMED
-from tests.measure.replay import UUID
+from tests.measure.replay import SECOND_UUID, UUID
 from tests.measure.replayed_board import SHORT_LOADS, install, write_board
 from tests.measure.synthetic_sensor import Sensor
 
@@ -119,6 +119,42 @@ def test_a_dry_run_names_boards_and_files(capsys: pytest.CaptureFixture[str], st
     profiles.store({**MEASURED.as_json(), "uuid": UUID})
     assert main(["sensor", "show"]) == 1
     assert "profiles of other drivers (580.1) do not count" in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_boards(board: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two boards, and two foreign processes on each."""
+    busy = tmp_path / "busy"
+    write_board(busy, Sensor(), processes=3)
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", f"{busy}:{busy}")
+    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", "libabsent-cuda.so.1")
+
+
+@pytest.mark.usefixtures("two_boards")
+def test_all_boards_are_meant_or_those_that_cuda_shows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, simulated_library: Path
+) -> None:
+    def meant() -> list[str]:
+        assert main(["sensor", "measure", "--dry-run"]) == 0
+        return [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+
+    assert meant() == [UUID, SECOND_UUID], "without a driver of CUDA nothing is known to be hidden"
+    monkeypatch.setenv("PYBENCH_CUDA_LIBRARY", str(simulated_library))  # it shows the first board
+    assert meant() == [UUID]
+    assert main(["sensor", "measure", "--dry-run", "--device", "1"]) == 0
+    assert SECOND_UUID in capsys.readouterr().out, "who names a board means it"
+
+
+@pytest.mark.usefixtures("two_boards")
+def test_a_board_that_is_refused_does_not_stop_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sensor", "measure", "--json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == {"profiles": []}
+    for uuid in (UUID, SECOND_UUID):
+        assert f"error: {uuid}: 2 other processes use this GPU (process ids 1, 2)" in printed.err
+    assert printed.err.count("--force") == 2
 
 
 @pytest.mark.usefixtures("board")

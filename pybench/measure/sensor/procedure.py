@@ -120,9 +120,10 @@ def _refuse_company(sampler: GpuSampler, force: bool) -> list[Reason]:
     if not others:
         return []
     listed = ", ".join(str(process) for process in others[:5]) + (", ..." if len(others) > 5 else "")
+    count = "1 other process uses" if len(others) == 1 else f"{len(others)} other processes use"
     if not force:
         raise UnsupportedError(
-            f"{len(others)} other processes use this GPU (process ids {listed}), and would be measured with it",
+            f"{count} this GPU (process ids {listed}), and would be measured with it",
             code=Cause.GPU_BUSY,
             hint="end them, or measure all the same with --force",
         )
