@@ -31,7 +31,7 @@ from pybench.publication import unpacked
 from pybench.report.labels import value_text, varying_factors
 from pybench.report.sections.findings.contrast_tables import headline_table, verdict_table
 from pybench.report.sections.references import references_table
-from pybench.report.sections.reliability.boards import boards_table
+from pybench.report.sections.reliability.boards import board_tables
 from pybench.report.tables import Table, to_markdown
 from pybench.words import counted
 
@@ -226,9 +226,9 @@ def _has_headline(pair: PairFinding) -> bool:
 
 
 def _boards_apart(analysis: Analysis) -> list[str]:
-    """The effects that differ between the boards of a campaign."""
-    differing = [one for one in analysis.boards if one.differs]
-    return [_markdown(boards_table(differing))] if differing else []
+    """The effects that differ between the models of board, or the boards, of a campaign."""
+    models, boards = ([one for one in of if one.differs] for of in (analysis.board_models, analysis.boards))
+    return [_markdown(table) for table in board_tables(models, boards) if table.rows]
 
 
 def _left(count: int, what: str) -> list[str]:

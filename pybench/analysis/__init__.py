@@ -5,6 +5,7 @@
     ├── cases        CaseFinding      each case: metrics, outcomes, what was left out and why
     ├── contrasts    ContrastFinding  each declared comparison: effects paired within blocks, or over units of data
     ├── boards       BoardEffects     each comparison on each board, where blocks ran on several
+    ├── board_models BoardEffects     the same for models of boards
     ├── verdicts     CaseVerdict      each criterion: accepted, rejected, undecided, and all together
     ├── cell_effects CellsEffect      each comparison over all of its cells, and how cells differ
     ├── cell_differences  CellsDifference  accuracies over models or trainings, and what another factor does to that
@@ -39,7 +40,7 @@ from typing import Any
 
 from pybench.analysis.comparability import PairComparability, SoftwareComparisons, software_json
 from pybench.analysis.findings.architectures import ArchitectureFinding, find_architectures
-from pybench.analysis.findings.boards import BoardEffects, compare_boards
+from pybench.analysis.findings.boards import BoardEffects, compare_board_models, compare_boards
 from pybench.analysis.findings.build_variance import BuildVariance, split_variances
 from pybench.analysis.findings.caches import CacheEffect, find_cache_effects
 from pybench.analysis.findings.cases import CaseFinding, describe_cases
@@ -80,6 +81,7 @@ class Analysis:
     cases: tuple[CaseFinding, ...]
     contrasts: tuple[ContrastFinding, ...]
     boards: tuple[BoardEffects, ...]
+    board_models: tuple[BoardEffects, ...]
     verdicts: tuple[tuple[CaseVerdict, ...], ...]
     cell_effects: tuple[CellsEffect, ...]
     cell_differences: tuple[CellsDifference, ...]
@@ -123,6 +125,7 @@ class Analysis:
                 for contrast, verdicts in zip(self.contrasts, self.verdicts, strict=True)
             ],
             "effects_by_board": [effects.as_json() for effects in self.boards],
+            "effects_by_board_model": [effects.as_json() for effects in self.board_models],
             "effects_over_cells": [effect.as_json() for effect in self.cell_effects],
             "differences_over_cells": [difference.as_json() for difference in self.cell_differences],
             "curves": [curve.as_json() for curve in self.curves],
@@ -184,6 +187,7 @@ def analyse(
         cases=cases,
         contrasts=compared,
         boards=compare_boards(compared, measurements, dataset.software),
+        board_models=compare_board_models(compared, measurements, dataset.software),
         verdicts=verdicts,
         cell_differences=differences_over_cells(compared),
         cell_effects=effects_over_cells(compared, measurements),

@@ -86,8 +86,8 @@ def measure(
             print(f"stored in {path}\n")
     if as_json:
         print_json({"profiles": measured})
-    for error in refused[:-1]:
-        say(f"error: {error}")
+    for other in refused[:-1]:
+        say(f"error: {other}")
     if refused:
         raise refused[-1]
 

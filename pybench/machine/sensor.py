@@ -50,8 +50,8 @@ def boards(launcher: Launcher = LOCAL) -> list[Board]:
 def chosen_boards(device: str | None) -> list[Board]:
     """The boards that CUDA shows to this process, or the one with this UUID (its beginning is enough) or index.
 
-    Where CUDA shows none of them, it is all boards: whoever needs CUDA then says what is wrong with it. Raises UsageError
-    for no such board.
+    Where CUDA shows none of them, it is all boards: whoever needs CUDA then says what is wrong with it.
+    Raises UsageError for no such board.
     """
     there = boards()
     if device is None:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an effect is the same on each of the boards that a campaign used.
+"""Whether an effect is the same on each of the boards, and on each model of board, that a campaign used.
 
 A block runs on one board, so a pair of runs shares it. A ratio of two cases still differs from board to board where one
 case meets a limit of the board, such as its power, and the other does not. The interval of an effect is then that of
 the mean over these blocks: it may exclude what each of the boards gives, and says nothing of other boards.
 The p value is that of a one-way analysis of variance of the blocks' differences by board, which are differences of
 logarithms for a ratio (Montgomery 2017, Design and Analysis of Experiments, ch. 3).
+For models of boards, each board counts once, with the mean of its blocks: blocks of one board are no sample of its
+model (ch. 14, nested designs).
 """
 
 from __future__ import annotations
@@ -32,12 +34,13 @@ _ROUNDING = 1e-12  # of the values (of 1 for logarithms): spread below it is non
 
 @dataclass(frozen=True, slots=True)
 class BoardEffects:
-    """One declared effect, board by board.
+    """One declared effect, board by board, or model by model.
 
     inverse: whether the effect is the baseline over the case, as a speed-up is
-    by_board: the board's UUID -> the effect in its blocks, in the order of the blocks
-    p_value: of equal effects; None where a board has one block, or the blocks of the boards do not scatter
+    by_board: the board's UUID, or a model's name -> the effect in its blocks, in the order of the blocks
+    p_value: of equal effects; None where a board has one block (a model one board), or nothing scatters
     p_adjusted: after Holm, over all of these effects of the campaign
+    of_models: whether `by_board` has models
     """
 
     pair: Pair
@@ -46,6 +49,7 @@ class BoardEffects:
     by_board: Mapping[str, Estimate]
     p_value: float | None
     p_adjusted: float | None = None
+    of_models: bool = False
 
     @property
     def differs(self) -> bool:
@@ -70,6 +74,25 @@ def compare_boards(
     software: Mapping[str, Mapping[int, Software]],
 ) -> tuple[BoardEffects, ...]:
     """Every declared effect over blocks that ran on two boards or more. `software`: case id -> block -> of its run."""
+    return _compare(contrasts, measurements, software, by_model=False)
+
+
+def compare_board_models(
+    contrasts: Sequence[ContrastFinding],
+    measurements: Measurements,
+    software: Mapping[str, Mapping[int, Software]],
+) -> tuple[BoardEffects, ...]:
+    """Every declared effect over blocks that ran on boards of two models or more, as `compare_boards` has them."""
+    return _compare(contrasts, measurements, software, by_model=True)
+
+
+def _compare(
+    contrasts: Sequence[ContrastFinding],
+    measurements: Measurements,
+    software: Mapping[str, Mapping[int, Software]],
+    *,
+    by_model: bool,
+) -> tuple[BoardEffects, ...]:
     found = []
     for contrast in contrasts:
         inverse = {criterion.metric for criterion in contrast.contrast.accept if criterion.inverse}
@@ -77,48 +100,75 @@ def compare_boards(
             for name, effect in pair.effects.items():
                 if effect.declared and effect.effect is not None and effect.units is None:
                     ran_with = software.get(pair.pair.case.id, {})
-                    one = _by_board(pair, name, measurements, ran_with, inverse=name in inverse)
+                    one = _by_group(pair, name, measurements, ran_with, inverse=name in inverse, by_model=by_model)
                     found += [] if one is None else [one]
     adjusted = holm([one.p_value for one in found])
     return tuple(replace(one, p_adjusted=p) for one, p in zip(found, adjusted, strict=True))
 
 
-def _by_board(
-    pair: PairFinding, name: str, measurements: Measurements, ran_with: Mapping[int, Software], *, inverse: bool
+def _by_group(
+    pair: PairFinding,
+    name: str,
+    measurements: Measurements,
+    ran_with: Mapping[int, Software],
+    *,
+    inverse: bool,
+    by_model: bool,
 ) -> BoardEffects | None:
-    """None where all blocks ran on one board, or a run does not say on which."""
+    """None where all blocks are of one group, a board or a model, or where a run does not say on which it ran."""
     found = pair.effects[name]
     assert found.effect is not None
-    boards = [ran_with[block].facts.get(BOARD) if block in ran_with else None for block in found.effect.pairing.blocks]
-    if None in boards or len(set(boards)) < 2:
+    groups = _blocks_of_groups(found.effect.pairing.blocks, ran_with, by_model=by_model)
+    if groups is None or len(groups) < 2:
         return None
     sides = [measurements.cell(case.id, name).values for case in (pair.pair.case, pair.pair.baseline)]
-    blocks: dict[str, list[int]] = {}
-    for block, board in zip(found.effect.pairing.blocks, boards, strict=True):
-        blocks.setdefault(str(board), []).append(block)
-    by_board = {}
-    for board, own in blocks.items():
+    by_group = {}
+    for group, boards in groups.items():
+        own = sorted(block for blocks in boards.values() for block in blocks)
         first, second = ({block: side[block] for block in own} for side in sides)
         effect = compare_paired(first, second, found.effect.scale, tests=measurements.tests)
         assert effect is not None  # each block has both sides
-        by_board[board] = effect.estimate.inverse() if inverse else effect.estimate
-    groups = [np.array([[side[block] for block in own] for side in sides]) for own in blocks.values()]
-    if found.effect.scale == "ratio":
-        groups = [log(group) for group in groups]
-    p_value = _p_of_equal_means([group[0] - group[1] for group in groups])
+        by_group[group] = effect.estimate.inverse() if inverse else effect.estimate
+    is_ratio = found.effect.scale == "ratio"
+
+    def differences(blocks: Sequence[int]) -> np.ndarray[Any, Any]:
+        case, baseline = (np.array([side[block] for block in blocks]) for side in sides)
+        return log(case) - log(baseline) if is_ratio else case - baseline
+
+    of_boards = [[differences(blocks) for blocks in boards.values()] for boards in groups.values()]
+    if by_model:
+        replicates = [np.array([board.mean() for board in boards]) for boards in of_boards]
+    else:
+        replicates = [np.concatenate(boards) for boards in of_boards]
+    p_value = _p_of_equal_means(replicates)
     shared = None if p_value is None else p_among(measurements.tests, p_value)
-    return BoardEffects(pair.pair, found.metric, inverse, by_board, shared)
+    return BoardEffects(pair.pair, found.metric, inverse, by_group, shared, of_models=by_model)
+
+
+def _blocks_of_groups(
+    blocks: Sequence[int], ran_with: Mapping[int, Software], *, by_model: bool
+) -> dict[str, dict[str, list[int]]] | None:
+    """Group -> board -> its blocks; None where a run does not say its board."""
+    groups: dict[str, dict[str, list[int]]] = {}
+    for block in blocks:
+        ran = ran_with.get(block)
+        board = None if ran is None else ran.facts.get(BOARD)
+        group = ran.board_model if ran is not None and by_model else board
+        if board is None or group is None:
+            return None
+        groups.setdefault(group, {}).setdefault(board, []).append(block)
+    return groups
 
 
 def _p_of_equal_means(groups: Sequence[np.ndarray[Any, Any]]) -> float | None:
-    """Of groups of float64 values; None where one has a single value, or none of them scatters."""
+    """Of groups of float64 values; None where one has a single value, or nothing scatters."""
     if min(len(group) for group in groups) < 2:
         return None
     every = np.concatenate(groups)
+    rounding = (_ROUNDING * max(1.0, float(np.abs(every).max()))) ** 2 * len(every)
     within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
-    freedom = len(groups) - 1, len(every) - len(groups)
-    if within <= (_ROUNDING * max(1.0, float(np.abs(every).max()))) ** 2 * len(every):
-        return None
     between = sum(len(group) * float((group.mean() - every.mean()) ** 2) for group in groups)
-    ratio = (between / freedom[0]) / (within / freedom[1])
-    return float(scipy.special.fdtrc(*freedom, ratio))
+    if within <= rounding:  # values that are counted, such as bytes
+        return None if between <= rounding else 0.0
+    freedom = len(groups) - 1, len(every) - len(groups)
+    return float(scipy.special.fdtrc(*freedom, (between / freedom[0]) / (within / freedom[1])))

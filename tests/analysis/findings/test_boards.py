@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects over blocks of several boards: each board's own, and whether they are equal."""
+"""Effects over blocks of several boards: each board's own, each model's own, and whether they are equal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pybench.dataset import load
 from pybench.dataset.coverage import measure
 from pybench.report.numbers import format_estimate
 from pybench.report.sections.findings.sentences import sentence_groups
-from pybench.report.sections.reliability.boards import boards_table
+from pybench.report.sections.reliability.boards import board_models_table, boards_table
 from pybench.report.sections.reliability.doubts import doubts
 from pybench.report.sentences import Sentence
 from tests.support.campaigns import CampaignBuilder
@@ -30,15 +30,26 @@ BLOCKS = 10
 NOISE = np.random.default_rng(5).normal(0, 0.002, (BLOCKS, 2))
 
 
-def ran(folder: Path, gains: tuple[float, ...], *, judged: bool = True, **accept: float) -> Analysis:
-    """Blocks on as many boards as `gains` in turn. All cases of a board are as fast; INT8 besides by its gain."""
+def ran(
+    folder: Path,
+    gains: tuple[float, ...],
+    *,
+    models: str = "A",
+    judged: bool = True,
+    noise: Any = NOISE,
+    **accept: float,
+) -> Analysis:
+    """Blocks on as many boards as `gains` in turn. All cases of a board are as fast; INT8 besides by its gain.
+
+    `models`: the boards' models in turn, a letter each.
+    """
     criteria = {"accept": accept or {"speedup_min": 1.1}} if judged else {}
     declared = {"baseline": {"precision": "fp32"}, **criteria}
     builder = CampaignBuilder(folder, [FP32, INT8], repetitions=BLOCKS, declared=declared)
     for block in range(1, BLOCKS + 1):
         board = (block - 1) % len(gains)
-        where = environment(gpu={"uuid": f"GPU-{board}-of-a-long-name"})
-        common = (2.0 + board) * np.exp(NOISE[block - 1])
+        where = environment(gpu={"uuid": f"GPU-{board}-of-a-long-name", "name": models[board % len(models)]})
+        common = (2.0 + board) * np.exp(noise[block - 1])
         for case, factor in ((FP32, 1.0), (INT8, 1 / gains[board])):
             latency_ms = float(common[int(case is INT8)]) * factor
             metrics = {"latency_mean_ms": latency_ms, "throughput_samples_per_s": 1000 / latency_ms}
@@ -114,6 +125,47 @@ def test_boards_of_one_block_each_have_no_p(tmp_path: Path) -> None:
     found = ran(tmp_path / "c", tuple(2.0 + 0.1 * number for number in range(BLOCKS))).boards
     assert [one.p_value for one in found] == [None]
     assert not found[0].differs
+
+
+def test_models_are_compared_by_the_means_of_their_boards(tmp_path: Path) -> None:
+    gains = (2.0, 2.1, 2.01, 2.12)
+    analysis = ran(tmp_path / "c", gains, models="AB")
+    (found,) = analysis.board_models
+    boards = log_ratios(gains)
+    means = [group.mean() for group in boards]
+    assert found.of_models
+    assert list(found.by_board) == ["A", "B"]
+    of_first = np.concatenate([boards[0], boards[2]])
+    assert found.by_board["A"].value == pytest.approx(np.exp(of_first.mean()), rel=1e-12)
+    assert found.by_board["A"].n == len(of_first)
+    assert found.p_value == pytest.approx(stats.f_oneway(means[0::2], means[1::2]).pvalue, rel=1e-9)
+    assert found.differs
+    table = board_models_table(analysis.board_models)
+    assert [column.title for column in table.columns][3:6] == ["A", "B", "p (models equal)"]
+    (told,) = [sentence for sentence in said(tmp_path / "c", analysis) if sentence.lead == "Models of board differ"]
+    assert told.text.startswith("blocks ran on boards of 2 models (A and B), and 1 of 1 declared effects differ")
+    ((_, sentences),) = sentence_groups(analysis)
+    shown = [format_estimate(effect)[0] for effect in found.by_board.values()]
+    assert f" Models of board differ in Speed-up: {shown[0]}× (A) and {shown[1]}× (B)." in sentences[0].text
+
+
+def test_blocks_of_one_board_are_no_sample_of_its_model(tmp_path: Path) -> None:
+    (found,) = ran(tmp_path / "c", (2.0, 2.5), models="AB").board_models
+    assert found.p_value is None
+    assert not found.differs
+
+
+def test_boards_of_one_model_have_no_table_of_models(tmp_path: Path) -> None:
+    assert ran(tmp_path / "c", (2.0, 2.5)).board_models == ()
+
+
+def test_values_that_are_counted_differ_without_scatter(tmp_path: Path) -> None:
+    still = np.zeros((BLOCKS, 2))
+    (differing,) = ran(tmp_path / "differ", (2.0, 2.5), noise=still).boards
+    assert differing.p_value == 0
+    assert differing.differs
+    (same,) = ran(tmp_path / "same", (2.0, 2.0), noise=still).boards
+    assert same.p_value is None
 
 
 def test_p_values_are_corrected_together(tmp_path: Path) -> None:

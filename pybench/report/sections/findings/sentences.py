@@ -41,7 +41,7 @@ MOST_NAMED = 6  # comparisons without a number for one reason that are named; a 
 
 def sentence_groups(analysis: Analysis) -> list[tuple[str, list[Sentence]]]:
     """Title of each comparison -> its sentences; without comparisons, what was measured."""
-    differing = [one for one in analysis.boards if one.differs]
+    differing = [one for one in (*analysis.board_models, *analysis.boards) if one.differs]
     groups = [
         (contrast.contrast.title(), _contrast_sentences(contrast, verdicts, differing))
         for contrast, verdicts in zip(analysis.contrasts, analysis.verdicts, strict=True)
@@ -94,7 +94,7 @@ def _token_alarm(analysis: Analysis) -> str:
 def _contrast_sentences(
     contrast: ContrastFinding, verdicts: Sequence[CaseVerdict], differing: Sequence[BoardEffects]
 ) -> list[Sentence]:
-    """`differing`: effects that are not the same on all boards."""
+    """`differing`: effects that are not the same on all boards, or models of board."""
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
     context = context_factors(contrast, subjects(verdicts))
     sentences = []
@@ -187,15 +187,19 @@ def _boards_text(pair: Pair, metrics: Sequence[str], differing: Sequence[BoardEf
     """` Boards differ in Speed-up: 9.459× and 9.571×.`: an interval over all blocks may contain neither."""
     found = [one for one in differing if one.pair == pair and one.metric.name in metrics]
     return "".join(
-        f" Boards differ in {comparison_label(one.metric, one.metric.scale, inverse=one.inverse)}: {_by_board(one)}."
+        f" {'Models of board' if one.of_models else 'Boards'} differ in "
+        f"{comparison_label(one.metric, one.metric.scale, inverse=one.inverse)}: {_by_board(one)}."
         for one in found
     )
 
 
 def _by_board(effects: BoardEffects) -> str:
+    """`9.459× and 9.571×`, in ascending order; of models with their names."""
     sign = "×" if effects.metric.scale == "ratio" else ""
-    ascending = sorted(effects.by_board.values(), key=lambda estimate: estimate.value)
-    texts = [f"{format_estimate(estimate, signed=not sign)[0]}{sign}" for estimate in ascending]
+    ascending = sorted(effects.by_board.items(), key=lambda item: item[1].value)
+    texts = [f"{format_estimate(estimate, signed=not sign)[0]}{sign}" for _, estimate in ascending]
+    if effects.of_models:
+        return list_text([f"{text} ({model})" for text, (model, _) in zip(texts, ascending, strict=True)])
     return list_text(texts) if len(texts) <= MOST_NAMED else f"{texts[0]} to {texts[-1]} on {len(texts)} boards"
 
 

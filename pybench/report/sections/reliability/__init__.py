@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pybench.report.sections.elements import Element, Material, Pictures, Section, Sentences, Tables
-from pybench.report.sections.reliability.boards import boards_table
+from pybench.report.sections.reliability.boards import board_tables
 from pybench.report.sections.reliability.builds import builds_table
 from pybench.report.sections.reliability.cautions import cautions_table
 from pybench.report.sections.reliability.coverage import coverage_table
@@ -26,7 +26,7 @@ def build(material: Material) -> list[Element]:
             lambda: [coverage_table(coverage), validity_table(dataset), failures_table(analysis, material.run_link)]
         ),
         Tables(lambda: [exclusions_table(analysis)], is_printed=True),
-        Tables(lambda: [boards_table(analysis.boards)], is_printed=True),
+        Tables(lambda: board_tables(analysis.board_models, analysis.boards), is_printed=True),
         Tables(lambda: [builds_table(analysis), run_spread_table(analysis.run_spreads), fed_table(dataset)]),
         Tables(lambda: [cautions_table(dataset)], is_printed=True),
         Pictures(lambda: draw_order(dataset, analysis)),

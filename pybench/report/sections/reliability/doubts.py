@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pybench.analysis import Analysis
 from pybench.analysis.comparability import describe_exclusions, describe_unstated
+from pybench.analysis.findings.boards import BoardEffects
 from pybench.dataset import Dataset
 from pybench.dataset.coverage import Coverage
 from pybench.report.sections.reliability.coverage import guard_text
@@ -100,18 +101,28 @@ def _software_doubts(analysis: Analysis) -> list[Sentence]:
 
 
 def _board_doubts(analysis: Analysis) -> list[Sentence]:
-    if not analysis.boards:
-        return []
+    models = dict.fromkeys(model for one in analysis.board_models for model in one.by_board)
+    of_models = f"boards of {len(models)} models ({list_text(list(models))})"
     boards = {board for one in analysis.boards for board in one.by_board}
-    differing = sum(one.differs for one in analysis.boards)
-    ran = f"blocks ran on {len(boards)} boards, and {differing} of {len(analysis.boards)} declared effects differ"
+    return [
+        *_group_doubts(analysis.board_models, of_models, "Models of board differ", "Several models of board"),
+        *_group_doubts(analysis.boards, f"{len(boards)} boards", "Boards differ", "Several boards"),
+    ]
+
+
+def _group_doubts(found: Sequence[BoardEffects], where: str, differ: str, several: str) -> list[Sentence]:
+    """`where`: on what the blocks ran; then the words that lead where effects differ between these, and where not."""
+    if not found:
+        return []
+    differing = sum(one.differs for one in found)
+    ran = f"blocks ran on {where}, and {differing} of {len(found)} declared effects differ between them"
     if not differing:
-        return [Sentence("Several boards", f"{ran} between them (Holm's p below 0.05).", "neutral")]
+        return [Sentence(several, f"{ran} (Holm's p below 0.05).", "neutral")]
     text = (
-        f"{ran} between them (Holm's p below 0.05). Their intervals are those of a mean over these boards, and may "
-        "contain none of the effects by board, which a table lists."
+        f"{ran} (Holm's p below 0.05). Their intervals are those of a mean over these boards, and may contain none "
+        "of the effects that a table lists apart."
     )
-    return [Sentence("Boards differ", text, "bad")]
+    return [Sentence(differ, text, "bad")]
 
 
 def _latency_doubts(analysis: Analysis) -> list[Sentence]:
