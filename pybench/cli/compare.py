@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
@@ -35,6 +35,10 @@ _Markdown = Annotated[
     Optional[Path],
     typer.Option(metavar="FILE", help="Append the result to FILE as Markdown, such as $GITHUB_STEP_SUMMARY."),
 ]
+_Junit = Annotated[
+    Optional[Path],
+    typer.Option(metavar="FILE", help="Write the verdicts to FILE as JUnit XML: each judged metric is a test."),
+]
 
 
 def compare(
@@ -45,6 +49,7 @@ def compare(
     metric: _Metrics = None,
     across_boards: _AcrossBoards = False,
     markdown: _Markdown = None,
+    junit: _Junit = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two campaigns, case by case.
@@ -58,6 +63,7 @@ def compare(
     from pybench.dataset import load
     from pybench.processes import all_cores
     from pybench.report.comparison_tables import comparison_markdown, comparison_sentences, comparison_tables
+    from pybench.report.junit import comparison_junit
 
     with all_cores() as processes:
         datasets = [load(directory, processes=processes) for directory in (before, after)]
@@ -77,7 +83,9 @@ def compare(
         )
         raise UsageError(f"--metric {error.name}: {error.message}", hint=near) from error
     if markdown is not None:
-        _append(markdown, comparison_markdown(comparison))
+        _write("--markdown", markdown, comparison_markdown(comparison), mode="a")  # after what earlier steps wrote
+    if junit is not None:
+        _write("--junit", junit, comparison_junit(comparison), mode="w")
     if as_json:
         print_json(comparison.as_json())
     else:
@@ -87,14 +95,14 @@ def compare(
     _judge(comparison, before, after)
 
 
-def _append(file: Path, text: str) -> None:
-    """Earlier steps may have written to the same summary. Raises UsageError where that is impossible."""
+def _write(option: str, file: Path, text: str, *, mode: Literal["a", "w"]) -> None:
+    """Raises UsageError where that is impossible."""
     try:
-        with file.open("a", encoding="utf-8") as stream:
+        with file.open(mode, encoding="utf-8") as stream:
             stream.write(text)
     except OSError as error:
         raise UsageError(
-            f"--markdown {file}: {error.strerror}", hint="name a file in a folder that can be written to"
+            f"{option} {file}: {error.strerror}", hint="name a file in a folder that can be written to"
         ) from error
 
 

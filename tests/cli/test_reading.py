@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from pybench.analysis.findings.comparison import VERDICTS
 from pybench.case import Case
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric
@@ -179,6 +182,29 @@ def test_compare_appends_markdown_and_fails_all_the_same(typical: Path, tmp_path
     refused = _pybench("compare", typical, slower, "--markdown", tmp_path / "no" / "summary.md")
     assert refused.returncode == EXIT_USAGE
     assert "summary.md: No such file or directory" in refused.stderr
+
+
+def test_compare_writes_each_verdict_as_a_test_of_junit(typical: Path, tmp_path: Path) -> None:
+    slower = build_typical(tmp_path / "slow", repetitions=3, seed=9, slowdown=1.5).path
+    file = tmp_path / "compare.xml"
+    result = _pybench("compare", typical, slower, "--junit", file, "--json")
+    assert result.returncode == EXIT_REGRESSION
+    found = json.loads(result.stdout)
+    suites = ElementTree.parse(file).getroot()
+    tests = suites.findall("testsuite/testcase")
+    verdicts = [change["change"] for change in found["changes"] if change["change"] in VERDICTS]
+    assert {"worse", "unclear"} <= set(verdicts)
+    assert len(tests) == len(verdicts)
+    failed = {(test.get("classname"), test.get("name")) for test in tests if test.find("failure") is not None}
+    assert failed == {(each["title"], each["metric"]) for each in found["changes"] if each["change"] == "worse"}
+    assert suites.get("failures") == str(found["regressions"])
+    assert suites.get("skipped") == str(verdicts.count("unclear")) == str(len(suites.findall(".//skipped")))
+    said = [str(failure.get("message")) for failure in suites.iter("failure")]
+    assert all(re.match(r"worse: \S+ to \S+( \S+)?, B/A 1\.\S+ \[.*\], p \(Holm\) \S+", each) for each in said), said
+    refused = _pybench("compare", typical, slower, "--junit", tmp_path / "no" / "compare.xml")
+    assert refused.returncode == EXIT_USAGE
+    assert "--junit" in refused.stderr
+    assert "compare.xml: No such file or directory" in refused.stderr
 
 
 def test_compare_that_judges_nothing_is_two_and_shows_context(tmp_path: Path) -> None:
