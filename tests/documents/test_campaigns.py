@@ -57,9 +57,16 @@ def test_a_campaign_without_a_paper_has_its_verdicts_and_the_words_of_its_plan(p
 def test_every_published_value_of_a_whole_campaign_has_a_number(pages: dict[str, str]) -> None:
     whole, part = pages["amp-and-quantisation.md"].split("## ptq-batches")
     tables = [text.split("**Published values**")[1].split("Source:")[0] for text in (whole, part)]
-    assert "| vgg16, batch 256, image size 48 | Speed-up | 2.4 | 4.58" in tables[0]
+    assert "| vgg16, batch 256, image size 48 | Speed-up | 2.4 | 4.67" in tables[0]
     assert tables[1].count("| Speed-up | ") == 72
     assert all(" — (" not in table and "no number here" not in table for table in tables)
+
+
+def test_effects_that_differ_between_models_of_board_have_a_table(pages: dict[str, str]) -> None:
+    table = pages["amp-and-quantisation.md"].split("**Effects by model of board**")[1].split("**Verdicts")[0]
+    assert "| NVIDIA H100 80GB HBM3 | NVIDIA H200 | p (models equal) |" in table
+    assert table.count("Peak of a step ratio") == 4
+    assert "Effects by model of board" not in pages["runtimes.md"], "it ran on boards of one model"
 
 
 def test_a_partial_campaign_says_which_part_of_the_plan_ran(pages: dict[str, str]) -> None:
