@@ -4,8 +4,8 @@
 Idle power is that of two windows without work, one before and one after; their difference is tested for drift. Net
 energy is the window's less the mean idle power over its length, signed, never clipped. Tail energy is what the board
 spends above the idle power after the window, until the idle window begins: memory and clocks settle, the sensor's own
-lag is removed. The budget says where each joule and each part of its uncertainty comes from, and what the plain methods
-say.
+lag is removed. What makes an idle window doubtful, such as another process, makes net and tail energy doubtful, too.
+The budget says where each joule and each part of its uncertainty comes from, and what the plain methods say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pybench.catalogue.reasons import Reason, ReasonCode
+from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.catalogue.sensors import FUSED, PLAIN_METHODS
 from pybench.measure.energy.integration import BOARD_GAIN, SCOPE, WindowEnergies, integrate
 from pybench.measure.energy.profile import SensorProfile
@@ -46,6 +46,7 @@ class _IdlePower:
     power_w: float
     u_w: float
     begin_ns: int
+    reasons: tuple[Reason, ...]
 
 
 def board_energy(
@@ -123,20 +124,35 @@ def _idle_power(trace: Trace, window: Window, profile: SensorProfile) -> _IdlePo
     if energy_j is None:
         return None
     u_j = sqrt(sum(float(part[0]) ** 2 for name, part in energies.parts.items() if name != _STATE))
-    return _IdlePower(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns)
+    reasons = _of_power(energies.reasons[0])
+    return _IdlePower(energy_j / window.duration_s, u_j / window.duration_s, window.begin_ns, reasons)
+
+
+def _of_power(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Those that end the validity of a power, or of a difference near zero, too.
+
+    That a window is too short for 5 % of its joules is no such reason: the uncertainty of the difference tells it.
+    """
+    return tuple(one for one in reasons if one.code.invalidates and one.code is not ReasonCode.WINDOW_TOO_SHORT)
+
+
+def _together(reasons: tuple[Reason, ...], *idles: _IdlePower) -> tuple[Reason, ...]:
+    """The reasons of a window's energy, then those that only the idle windows have whose power is subtracted."""
+    by_code = {one.code: replace(one, detail=f"idle window: {one.detail}") for idle in idles for one in idle.reasons}
+    return tuple({**by_code, **{one.code: one for one in reasons}}.values())
 
 
 def _idle_quantities(idles: list[_IdlePower | None], windows: tuple[Window | None, ...]) -> dict[str, Quantity]:
     names = ("gpu_idle_power_before_w", "gpu_idle_power_after_w")
     return {
-        name: _fused(idle.power_w, idle.u_w, _with_gain(idle.u_w, idle.power_w), window)
+        name: _fused(idle.power_w, idle.u_w, _with_gain(idle.u_w, idle.power_w), window, idle.reasons)
         for name, idle, window in zip(names, idles, windows, strict=True)
         if idle is not None and window is not None
     }
 
 
-def _fused(value: float, u_standard: float, u_absolute: float, window: Window) -> Quantity:
-    """A valid number of the fused channels, in J or W."""
+def _fused(value: float, u_standard: float, u_absolute: float, window: Window, reasons: tuple[Reason, ...]) -> Quantity:
+    """A number of the fused channels, in J or W; valid unless a reason ends that."""
     return Quantity(
         value=value,
         window=window.name,
@@ -144,7 +160,8 @@ def _fused(value: float, u_standard: float, u_absolute: float, window: Window) -
         u_absolute=u_absolute,
         method=FUSED,
         scope=SCOPE,
-        valid=True,
+        valid=not invalidate(reasons),
+        reasons=reasons,
     )
 
 
@@ -155,7 +172,7 @@ def _net(gross: Quantity, window: Window, before: _IdlePower, after: _IdlePower)
     difference_w = after.power_w - before.power_w
     idle_w = (before.power_w + after.power_w) / 2
     u_idle_w = sqrt((before.u_w**2 + after.u_w**2) / 4 + difference_w**2 / 12)
-    reasons = gross.reasons
+    reasons = _together(gross.reasons, before, after)
     if abs(difference_w) > DRIFT_SIGMAS * hypot(before.u_w, after.u_w) + DRIFT_RELATIVE * idle_w:
         reasons += (
             Reason(ReasonCode.IDLE_DRIFT, f"{before.power_w:.4g} W idle before and {after.power_w:.4g} W after"),
@@ -165,7 +182,8 @@ def _net(gross: Quantity, window: Window, before: _IdlePower, after: _IdlePower)
     gain_j = 0.0 if gross.u_absolute is None else sqrt(max(gross.u_absolute**2 - gross.u_standard**2, 0.0))
     # A gain scales the idle power as well, so of the gross gain's part only the net share stays.
     absolute_j = hypot(u_j, gain_j * abs(value_j / gross.value) if gross.value else 0.0)
-    return replace(_fused(value_j, u_j, absolute_j, window), valid=gross.valid, reasons=reasons)
+    net = _fused(value_j, u_j, absolute_j, window, reasons)
+    return replace(net, valid=bool(gross.valid and net.valid))
 
 
 def _tail(trace: Trace, window: Window, idle: _IdlePower, profile: SensorProfile) -> Quantity:
@@ -177,10 +195,10 @@ def _tail(trace: Trace, window: Window, idle: _IdlePower, profile: SensorProfile
     energy_j = _known(energies.energy_j[0])
     if energy_j is None:
         return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=energies.reasons[0])
-    # What makes a joule doubtful (too short for 5 % of it) is no doubt about a difference near zero: its u says it.
     u_j = hypot(float(energies.u_within_j[0]), idle.u_w * rest.duration_s)
     value_j = energy_j - idle.power_w * rest.duration_s
-    return _fused(value_j, u_j, _with_gain(u_j, value_j), window)
+    reasons = _together(_of_power(energies.reasons[0]), idle)
+    return _fused(value_j, u_j, _with_gain(u_j, value_j), window, reasons)
 
 
 def _with_gain(u_within: float, value: float) -> float:

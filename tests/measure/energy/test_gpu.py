@@ -12,7 +12,8 @@ import pytest
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.sensors import PLAIN_METHODS
 from pybench.measure.energy.gpu import BoardEnergy, board_energy
-from pybench.measure.energy.trace import Trace
+from pybench.measure.energy.profile import ASSUMED
+from pybench.measure.energy.trace import StateChannel, Trace
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.windows import Window
 from tests.measure.recordings import H200
@@ -102,6 +103,27 @@ def test_steady_rest_has_no_drift_and_a_warmer_one_has() -> None:
     assert net.u_standard is not None
     assert steady.u_standard is not None
     assert net.u_standard > steady.u_standard
+
+
+@pytest.mark.parametrize(("begin_s", "end_s"), [(1.2, 1.8), (5.9, 6.5)], ids=["before", "after"])
+def test_another_process_in_an_idle_window_invalidates_what_subtracts_it(begin_s: float, end_s: float) -> None:
+    times_s = np.arange(0, 8, 0.1)
+    company = np.where((times_s > begin_s) & (times_s < end_s), 2.0, 1.0)
+    states = StateChannel((times_s * SECOND).astype(np.int64), np.zeros_like(times_s), company)
+    result = board_energy(replace(LOADED, states=states), WINDOW, BEFORE, AFTER, H200, 0)
+    name = "gpu_idle_power_before_w" if begin_s < 3 else "gpu_idle_power_after_w"
+    doubtful = {name, "gpu_net_energy_j"} | ({"gpu_tail_energy_j"} if begin_s > 5 else set())
+    for found, quantity in result.quantities.items():
+        assert quantity.valid is (found not in doubtful), found
+        assert [reason.code for reason in quantity.reasons] == (["foreign_process"] if found in doubtful else []), found
+    (why,) = named(result, "gpu_net_energy_j").reasons
+    assert why.detail == "idle window: another process held the GPU during the window"
+
+
+def test_a_reason_of_window_and_rest_is_told_once() -> None:
+    net = named(board_energy(LOADED, WINDOW, BEFORE, AFTER, ASSUMED, 0), "gpu_net_energy_j")
+    assert [reason.code for reason in net.reasons].count("sensor_assumed") == 1
+    assert "idle window" not in net.reasons[-1].detail
 
 
 def test_work_that_draws_less_than_rest_has_negative_net_energy() -> None:
