@@ -18,7 +18,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.precisions import PRECISIONS, allows_tf32, floating_type, quantised_type
 from pybench.catalogue.reasons import Reason
 from pybench.errors import InputError
-from pybench.onnx_file.graph import OnnxGraph, read_graph
+from pybench.onnx_file.graph import OnnxGraph, node_name, read_graph
 from pybench.onnx_file.products import (
     DEQUANTISE,
     MULTIPLYING,
@@ -167,17 +167,21 @@ def audit_compiled(path: Path, precision: str, kernels: Iterable[tuple[str, str,
     """A file that is what it claims (`audit_onnx`), in the kernels that OpenVINO compiled of it.
 
     `kernels`: of each its operator, the type that it ran in, and names of nodes of the file. Fused products keep no
-    name of their own, so kernels are counted; a fused subgraph counts where it computes a product of the file.
+    name of their own, so kernels are counted; a fused subgraph counts where it computes a product of the file, which
+    OpenVINO calls by its output where the file gives no name.
     Codes: `no_integer_kernels`, `kernels_in_another_type`, `no_multiplying_nodes`.
     """
     declared = audit_onnx(path, precision)
     if not declared.valid:
         return declared
-    products = multiplied(read_graph(path))
+    graph = read_graph(path)
+    products = multiplied(graph)
+    outputs = {node_name(node.name, node.outputs[0]): node.outputs for node in graph.nodes if node.outputs}
+    named = {name for product in products for name in (product, *outputs[product])}
     executed = Counter(
         _COMPILED_TYPES.get(kind, kind)
         for operator, kind, nodes in kernels
-        if operator in _COMPILED_PRODUCTS or (operator == _FUSED_SUBGRAPH and any(node in products for node in nodes))
+        if operator in _COMPILED_PRODUCTS or (operator == _FUSED_SUBGRAPH and not named.isdisjoint(nodes))
     )
     facts = {**declared.facts, "executed_types": dict(sorted(executed.items()))}
     total, claimed, around = executed.total(), quantised_type(precision), floating_type(precision)
@@ -304,7 +308,7 @@ def _judge_fp32(graph: OnnxGraph, counts: Mapping[str, int], facts: dict[str, An
         codes.append(Cause.QUANTISED_NODES)
     if facts["low_precision_weights"]:
         codes.append(Cause.LOW_PRECISION_WEIGHTS)
-    if set(counts) & {"fp16", "bf16"}:
+    if set(counts) & {"fp16", "bf16", "fp64"}:
         codes.append(Cause.FLOATING_TYPE_DIFFERS)
     realised = "fp32" if not codes else f"not fp32: {', '.join(codes)}"
     return Audit(realised, not codes, tuple(map(Reason, codes)), facts)

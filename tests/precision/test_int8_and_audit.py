@@ -30,6 +30,7 @@ from pybench.precision.network import open_network
 from pybench.precision.notes import KEPT_KEY
 from pybench.runtimes import onnxruntime
 from tests.precision import graphs
+from tests.support import onnx_models
 from tests.support.making import artefacts_of, write_classifier
 from tests.support.onnx_files import write
 from tests.support.reasons import codes_of
@@ -191,6 +192,21 @@ def test_a_product_between_casts_is_in_the_type_that_they_state(tmp_path: Path, 
     outputs = [helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT16, [2, 2])]
     onnx.save(helper.make_model(helper.make_graph(nodes, "pair", pair, outputs)), tmp_path / "pair.onnx")
     assert audit_onnx(tmp_path / "pair.onnx", "fp16").facts["multiplying_types"] == {kind: 1}
+
+
+def test_a_file_that_multiplies_in_fp64_is_not_fp32(tmp_path: Path) -> None:
+    """OpenVINO computes it in FP32 without a word, onnxruntime in FP64: two precisions under one name."""
+    double = onnx.TensorProto.DOUBLE
+    made = onnx_models.model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [("x", double, [1, 4])],
+        [("y", double, [1, 2])],
+        {"w": np.ones((4, 2))},
+    )
+    onnx.save(made, tmp_path / "double.onnx")
+    found = audit_onnx(tmp_path / "double.onnx", "fp32")
+    assert codes_of(found.reasons) == ("floating_type_differs",)
+    assert found.facts["multiplying_types"] == {"fp64": 1}
 
 
 @pytest.mark.parametrize("operator", sorted(FUSED))

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from pybench.case import Case
 from pybench.errors import InputError, UnsupportedError
@@ -18,6 +20,7 @@ from pybench.precision.audit import Audit, audit_compiled
 from pybench.precision.execution import open_model
 from pybench.runtimes import openvino
 from pybench.runtimes.openvino import OpenVinoSession, cpu_types
+from tests.support import onnx_models
 from tests.support.making import artefacts_of, codes, run, write_classifier
 from tests.support.reasons import codes_of
 
@@ -84,6 +87,24 @@ def test_what_openvino_does_by_itself_is_found_out() -> None:
     found = of_openvino(session, DIGITS, path)
     assert codes_of(found.reasons) == ("kernels_in_another_type",)
     assert found.realised == "fp32 in the graph, in kernels bf16: 4"
+
+
+@pytest.mark.parametrize("names", [("", ""), ("first", "last"), ("first", "")])
+def test_products_are_found_whether_or_not_nodes_have_names(tmp_path: Path, names: tuple[str, str]) -> None:
+    """OpenVINO calls a node without a name by its output; with sizes that are all known, products become subgraphs."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["a"], names[0]),
+        helper.make_node("Reshape", ["a", "shape"], ["b"]),
+        helper.make_node("MatMul", ["b", "w"], ["y"], names[1]),
+    ]
+    fed, written = ("x", TensorProto.FLOAT, [4, 16]), ("y", TensorProto.FLOAT, [4, 8])
+    constants = {"v": np.ones((16, 32), np.float32), "w": np.ones((32, 8), np.float32), "shape": np.array([4, 32])}
+    path = tmp_path / "mine.onnx"
+    onnx.save(onnx_models.model(nodes, [fed], [written], constants), path)
+    session = opened(path)
+    session.run({"x": np.ones((4, 16), np.float32)})
+    found = of_openvino(session, DIGITS, path)
+    assert (found.valid, list(found.facts["executed_types"])) == (True, ["fp32"])
 
 
 def test_kernels_are_judged_by_their_types() -> None:
