@@ -21,6 +21,7 @@ RUNS = "runs"
 REPORT = "report"
 SENSORS = "sensors"
 CLUSTER = "cluster"
+PUBLICATION = "publication.json"  # of a campaign that was published
 
 CASE = "case.json"
 RECIPE = "recipe.json"

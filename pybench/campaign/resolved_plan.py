@@ -19,7 +19,7 @@ from typing import Any, get_args
 from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
 from pybench.campaign.environments import PlannedEnvironment
-from pybench.campaign.layout import SCHEMA_VERSION
+from pybench.campaign.layout import PUBLICATION, SCHEMA_VERSION
 from pybench.case import Case, Repetitions, case_from_json, service_levels
 from pybench.case.curves import PlannedCurve
 from pybench.case.repetitions import Stop, StopReason
@@ -97,6 +97,21 @@ def read_planned(campaign: CampaignDirectory) -> ResolvedPlan:
         return parse_resolved_plan(content)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptError(f"{campaign.plan_resolved}: {error}", hint=restore_hint(campaign.plan_resolved)) from error
+
+
+def check_plan_text(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
+    """Raises CorruptError where plan.yaml is not the file that was run: reports print it beside the runs.
+
+    Publications are left to their SHA256SUMS, because names in them may be redacted; a removed file says nothing.
+    """
+    ran = plan.content.get("plan_sha256")
+    if ran is None or not campaign.plan.is_file() or (campaign.path / PUBLICATION).exists():
+        return
+    if hashlib.sha256(campaign.plan.read_bytes()).hexdigest() != ran:
+        raise CorruptError(
+            f"{campaign.plan} is not the plan that was run: it has changed since",
+            hint=f"restore it; or run the changed plan, with --out {campaign.path} or another folder",
+        )
 
 
 def _read_stop(campaign: CampaignDirectory, at_most: int) -> Stop | None:

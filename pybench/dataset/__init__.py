@@ -26,7 +26,7 @@ from pybench.campaign.directory import CampaignDirectory, KnownCase, RunDirector
 from pybench.campaign.extract import EXTRACT
 from pybench.campaign.hashed import HashedRuns
 from pybench.campaign.layout import COMPLETE
-from pybench.campaign.resolved_plan import ResolvedPlan, read_planned, read_resolved_plan
+from pybench.campaign.resolved_plan import ResolvedPlan, check_plan_text, read_planned, read_resolved_plan
 from pybench.case import Case, case_to_json
 from pybench.case.factors import FACTORS
 from pybench.case.repetitions import Stop
@@ -183,6 +183,7 @@ def load(
     """
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign) if stop is None else read_planned(campaign).stopped(stop)
+    check_plan_text(campaign, plan)
     planned = {case.id: case for case in plan.cases}
     blocks = {case.id: plan.repetitions.asked(case) for case in plan.cases}
     hashed = HashedRuns(campaign.path, hash_all=hash_all)

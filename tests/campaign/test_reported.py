@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import time
@@ -14,6 +16,7 @@ import pytest
 from pybench.campaign import hashed, reported
 from pybench.campaign.layout import PLAN, RUNS, STDERR, SUMMARY
 from pybench.campaign.reported import RECORD
+from pybench.campaign.storage import write_json
 from pybench.case import Case
 from pybench.cli.report import report
 from pybench.errors import CorruptError
@@ -90,7 +93,10 @@ def _set_a_time_back(builder: CampaignBuilder) -> None:
 
 
 def _change_the_plan(builder: CampaignBuilder) -> None:
-    (builder.path / PLAN).write_text("schema_version: 1\nname: another\n")
+    text = "schema_version: 1\nname: another\n"
+    (builder.path / PLAN).write_text(text)
+    stored = json.loads(builder.campaign.plan_resolved.read_text())
+    write_json(builder.campaign.plan_resolved, {**stored, "plan_sha256": hashlib.sha256(text.encode()).hexdigest()})
 
 
 def _change_the_page(builder: CampaignBuilder) -> None:

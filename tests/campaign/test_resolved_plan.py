@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.layout import PUBLICATION
 from pybench.campaign.resolved_plan import guarded, is_stored, read_planned, store_planned
 from pybench.campaign.storage import write_json
 from pybench.case import Case
@@ -49,6 +50,22 @@ def test_what_decides_a_verdict_cannot_change_without_a_word(
         assert main([command, str(campaign.path)]) == EXIT_CORRUPT
         said = capsys.readouterr().err
         assert said.startswith(f"error: {campaign.plan_resolved} has changed since it was written\n  hint: restore it")
+
+
+def test_a_plan_that_was_edited_after_its_runs_is_not_printed_beside_them(
+    campaign: CampaignDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = campaign.plan.read_text()
+    campaign.plan.write_text(original + "# and a threshold that nobody ran with\n")
+    for command in ("check", "analyse", "report"):
+        assert main([command, str(campaign.path)]) == EXIT_CORRUPT
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {campaign.plan} is not the plan that was run: it has changed since\n  hint: ")
+    (campaign.path / PUBLICATION).write_text("{}")
+    assert main(["check", str(campaign.path)]) == EXIT_OK, "of a publication SHA256SUMS tells it"
+    (campaign.path / PUBLICATION).unlink()
+    campaign.plan.unlink()
+    assert main(["check", str(campaign.path)]) == EXIT_OK, "a plan that was removed says nothing wrong"
 
 
 def test_of_random_bits_none_that_means_something_is_missed(campaign: CampaignDirectory) -> None:

@@ -7,6 +7,7 @@ It stands in for the runner only where a test needs numbers whose true ratios ar
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -87,7 +88,7 @@ class CampaignBuilder:
                 "name": name,
                 "seed": seed,
                 **planned.as_json(),
-                "plan_sha256": "0" * 64,
+                "plan_sha256": hashlib.sha256(plan_text.encode()).hexdigest(),
                 "cases": [case_to_json(case) for case in self.cases],
                 **service_levels.to_json(self.cases),
                 "criteria": contrasts.to_json(contrasts.parse(declared)),

@@ -22,7 +22,7 @@ from pybench.errors import CorruptError
 
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
-DESCRIPTION = "publication.json"
+DESCRIPTION = layout.PUBLICATION
 BILL = "sbom.cdx.json"
 PROVENANCE = "provenance.intoto.json"
 CRATE = "ro-crate-metadata.json"
