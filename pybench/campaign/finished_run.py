@@ -80,13 +80,19 @@ def _check_tables(files: RunDirectory, run: Mapping[str, Any], summary: Mapping[
     line would otherwise pass for a shorter measurement."""
     if run["outcome"] != "ok":
         return
-    stored = summary["metrics"]
-    units = next((stored[name].get("samples") for name in _OVER_UNITS if name in stored), None)
-    timed = summary["windows"].get("timing", {}).get("iterations")
-    epochs = (summary["labels"].get("fit") or {}).get("epochs")
-    for name, rows in ((ITERATIONS, timed), (PREDICTIONS, units), (LEARNING_CURVE, epochs)):
-        if rows is not None:
-            _check_rows(files, name, rows)
+    for name, rows in counted_rows(summary).items():
+        _check_rows(files, name, rows)
+
+
+def counted_rows(summary: Mapping[str, Any]) -> dict[str, int]:
+    """File of a table -> how many rows the summary says that it has."""
+    stored, fit = summary["metrics"], summary["labels"].get("fit")
+    counts = {
+        ITERATIONS: summary["windows"].get("timing", {}).get("iterations"),
+        PREDICTIONS: next((stored[name].get("samples") for name in _OVER_UNITS if name in stored), None),
+        LEARNING_CURVE: fit.get("epochs") if isinstance(fit, Mapping) else None,
+    }
+    return {name: rows for name, rows in counts.items() if rows is not None}
 
 
 def _check_rows(files: RunDirectory, name: str, rows: int) -> None:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload's result as the files of its run directory (docs/formats/rundir.md)."""
+"""A workload's result as the files of its run directory (docs/formats/rundir.md).
+
+What readers of a campaign would refuse is refused here, so that the run fails and not the whole campaign.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from pybench.campaign import layout, storage
+from pybench.campaign.finished_run import counted_rows
 from pybench.catalogue.metrics import Metric
+from pybench.errors import UnknownNameError
 from pybench.kernels.profile import profile_to_json
+from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
 
 TABLES = {
@@ -35,18 +42,26 @@ TABLES = {
 def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
     """Writes every table, then summary.json, energy.json and profile.json. `metrics`: the rows of the metrics.
 
-    Raises KeyError for a table that is not of the closed list, UnknownNameError for a metric without a row.
+    Raises UnknownNameError for a table that is not of the closed list, or a metric without a row; TypeError or
+    ValueError, naming the metric, window, label or table, for what is no such thing.
     """
+    if not isinstance(result, Result):
+        raise TypeError(f"what the workload returned is {_kind(result)}, not a Result")
+    rows = {}
     for stem, columns in result.tables.items():
+        if stem not in TABLES:
+            raise UnknownNameError("table of a run", stem, TABLES)
         storage.write_text(folder / TABLES[stem], csv_text(columns))
+        rows[TABLES[stem]] = max(map(len, columns.values()), default=0)
     summary = {
         "schema_version": layout.SCHEMA_VERSION,
-        "metrics": {
-            name: _finite(measured.as_json(metrics[name].unit), name) for name, measured in result.metrics.items()
-        },
-        "windows": result.windows,
-        "labels": result.labels,
+        "metrics": {name: _stored(measured, name, metrics[name].unit) for name, measured in result.metrics.items()},
+        "windows": _objects(result.windows),
+        "labels": _labels(result.labels),
     }
+    for name, counted in counted_rows(summary).items():
+        if rows.get(name) != counted:
+            raise ValueError(f"{name} has {rows.get(name, 'no')} rows, but the result counts {counted}")
     storage.write_json(folder / layout.SUMMARY, summary)
     if result.energy_budget is not None:
         stored = {"schema_version": layout.SCHEMA_VERSION, **result.energy_budget}
@@ -78,11 +93,45 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text
 
 
-def _finite(stored: dict[str, Any], name: str) -> dict[str, Any]:
-    """A number that is not finite is a defect of the workload, not a missing value: it must not pass for one."""
+def _stored(measured: object, name: str, unit: str) -> dict[str, Any]:
+    """The stored form of a metric. A number that is not finite is a defect of the workload, not a missing value: it
+    must not pass for one."""
+    if not isinstance(measured, Quantity):
+        raise TypeError(f"metric {name} is {_kind(measured)}, not a Quantity")
+    stored = measured.as_json(unit)
     for key in ("value", "u_standard", "u_absolute", "lower", "upper"):
-        if stored[key] is not None and not np.isfinite(stored[key]):
-            raise ValueError(f"{name}: {key} is {stored[key]}")
+        if stored[key] is not None:
+            stored[key] = _number(stored[key], f"{name}: {key}")
     if stored["value"] is None and stored["lower"] is None and stored["reason"] is None:
         raise ValueError(f"{name} has neither a value nor a reason")
     return stored
+
+
+def _number(value: object, what: str) -> float:
+    """As JSON has it: also of numpy's scalars, but of no array, text or truth value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{what} is {_kind(value)}, not a number")
+    if not np.isfinite(value):
+        raise ValueError(f"{what} is {value}")
+    number: float = value.item() if isinstance(value, np.generic) else value
+    return number
+
+
+def _objects(windows: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, window in windows.items():
+        if not isinstance(window, dict):
+            raise TypeError(f"window {name} is {_kind(window)}, not a dict of begin_ns, end_ns and iterations")
+    return windows
+
+
+def _labels(labels: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, label in labels.items():
+        try:
+            json.dumps(label, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"label {name}: {error}") from error
+    return labels
+
+
+def _kind(value: object) -> str:
+    return f"of type {type(value).__name__}"
