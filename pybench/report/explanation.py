@@ -19,7 +19,7 @@ from pybench.analysis.findings.explanation import (
     WorkShare,
     excludes_one,
 )
-from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.catalogue.metrics import METRICS
 from pybench.kernels.profile import total_ms, work_of
 from pybench.report.numbers import format_estimate, format_fixed, format_plain
@@ -125,7 +125,7 @@ def _ratio(explanation: Explanation) -> Iterator[str]:
     if explanation.is_shown:
         yield f"{text}."
     elif ratio.lower is None or ratio.lower == ratio.upper:
-        why = ONE_REPETITION if ratio.n == 1 else f"{ratio.n} equal repetitions give no interval"
+        why = ratio.why_no_interval if ratio.lower is None else f"{ratio.n} equal repetitions give no interval"
         yield f"{text}: {why}, so no difference is shown."
     else:
         yield f"{text}: the interval includes 1, so no difference is shown. What follows is of the profiles alone."

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pybench.analysis.statistics.estimate import EQUAL, ONE_REPETITION, SINGLE, Estimate
+from pybench.analysis.statistics.estimate import EQUAL, ONE_REPETITION, SCATTERED, SINGLE, WIDE, Estimate
 from pybench.report.numbers import (
     DASH,
     DisplayUnit,
@@ -158,6 +158,7 @@ def estimate_cell(
     text, interval = format_estimate(estimate.scaled(1 / unit.scale), signed=signed)
     note = {
         SINGLE: ONE_REPETITION,
+        WIDE: SCATTERED,
         EQUAL: f"{estimate.n} equal repetitions give no interval",
     }.get(estimate.method)
     return Cell(text, interval, estimate.value, note, tone=tone, csv=_estimate_csv(estimate))

@@ -207,9 +207,9 @@ def test_an_energy_delay_product_rests_on_energy_and_timing(tmp_path: Path) -> N
 
 
 def test_cores_in_use_end_at_the_cpus_that_the_runs_may_use(tmp_path: Path) -> None:
-    """0.2 and 1.9 of two CPUs: the t of one degree of freedom reaches far beyond two."""
+    """0.5 and 1.9 of two CPUs: the t of one degree of freedom reaches far beyond two."""
     builder = _pair(tmp_path, blocks=2)
-    for block, cores in ((1, 0.2), (2, 1.9)):
+    for block, cores in ((1, 0.5), (2, 1.9)):
         builder.run(INFER, block, {"cpu_cores_ratio": cores, "cpu_utilisation_ratio": cores / 2})
         builder.run(INT8, block, {"cpu_cores_ratio": cores})
     known, unknown = (case.metrics["cpu_cores_ratio"].estimate for case in analyse(load(builder.path)).cases)

@@ -18,7 +18,7 @@ from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.cell_effects import mean_over
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.measurements import Measurements
-from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.references import Reference
@@ -96,7 +96,7 @@ def find_references(
 def relate(reference: Reference, ours: Estimate) -> tuple[Relation, str | None]:
     """How a published value relates to a number here, and why it does not."""
     if ours.lower is None or ours.upper is None:
-        return Relation.NOT_COMPARABLE, ONE_REPETITION
+        return Relation.NOT_COMPARABLE, ours.why_no_interval
     if ours.lower <= reference.value <= ours.upper:
         return Relation.CONTAINED, None
     null = {"ratio": 1.0, "difference": 0.0, "absolute": None}[reference.kind]

@@ -15,7 +15,7 @@ from typing import Any
 
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
-from pybench.analysis.statistics.estimate import ONE_REPETITION, Estimate
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.statistics.planning import blocks_to_decide
 from pybench.case import Case
 from pybench.case.contrasts import Criterion
@@ -149,7 +149,7 @@ def judge_case(criterion: Criterion, pair: Pair, case: CaseFinding) -> Judgement
 
 def _by_interval(criterion: Criterion, pair: Pair, estimate: Estimate) -> Judgement:
     if estimate.lower is None or estimate.upper is None:
-        return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, ONE_REPETITION)
+        return Judgement(criterion, pair, estimate, Verdict.UNDECIDED, estimate.why_no_interval)
     kept = [criterion.holds(bound) for bound in (estimate.lower, estimate.upper)]
     if all(kept):
         return Judgement(criterion, pair, estimate, Verdict.ACCEPTED, None)

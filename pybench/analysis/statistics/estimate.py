@@ -26,7 +26,10 @@ STUDENT = "Student t"  # only in protocols that repeat a paper
 BCA = "BCa bootstrap"  # only in protocols that repeat a paper
 EQUAL = "all equal"  # no spread was seen: the interval is a point, and its width says nothing about the error
 SINGLE = "one value"  # no interval
+WIDE = "too wide"  # no interval: its ends are further than `WIDEST` apart
+WIDEST = 1e9  # of the two ends of a ratio's interval, the larger over the smaller: beyond it nothing is known
 ONE_REPETITION = "one repetition gives no interval"  # what is said of it
+SCATTERED = "the values scatter too much for an interval"  # and of `WIDE`
 FEW = "too few values"  # no interval by the method that was asked for
 EXACT = "exact"  # counted, not sampled: the interval is a point by nature
 TANGO = "Tango score"
@@ -87,8 +90,18 @@ class Estimate:
     def has_interval(self) -> bool:
         return self.lower is not None and self.upper is not None
 
+    @property
+    def why_no_interval(self) -> str:
+        """What is said where `has_interval` is False."""
+        return SCATTERED if self.method == WIDE else ONE_REPETITION
+
     def exp(self) -> Estimate:
-        """The estimate of a log-ratio as one of the ratio; monotone, so the interval keeps its confidence."""
+        """The estimate of a log-ratio as one of the ratio; monotone, so the interval keeps its confidence.
+
+        Two blocks that differ much give ends such as 1e-10 and 1e11, or infinity; there is no interval then.
+        """
+        if self.lower is not None and self.upper is not None and self.upper - self.lower > math.log(WIDEST):
+            return Estimate(elementary.exp(self.value), None, None, self.n, WIDE, self.confidence)
         lower, upper = (None if bound is None else elementary.exp(bound) for bound in (self.lower, self.upper))
         return Estimate(elementary.exp(self.value), lower, upper, self.n, self.method, self.confidence)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pybench.analysis.statistics.bootstrap import RESAMPLES
-from pybench.analysis.statistics.estimate import BCA, EQUAL, SINGLE, SKEW_T, SKEW_WELCH, STUDENT, Estimate, Sample
+from pybench.analysis.statistics.estimate import BCA, EQUAL, SINGLE, SKEW_T, SKEW_WELCH, STUDENT, WIDE, Estimate, Sample
 from pybench.analysis.statistics.intervals import (
     bootstrap_mean,
     estimate_difference,
@@ -85,6 +86,17 @@ def test_a_papers_bootstrap_is_scipys_bit_for_bit(n: int, decimals: int) -> None
 def test_one_value_has_no_interval_and_says_so() -> None:
     found = estimate_mean(Sample.of([3.0]))
     assert (found.value, found.lower, found.upper, found.method) == (3.0, None, None, SINGLE)
+
+
+@pytest.mark.parametrize("values", [[1.0, 500.0], [1e-60, 1e60]])
+def test_two_values_that_scatter_too_much_have_no_interval_and_say_so(values: list[float]) -> None:
+    found = estimate_geometric_mean(Sample.of(values))
+    assert (found.lower, found.upper, found.n, found.method) == (None, None, 2, WIDE)
+    assert found.value == pytest.approx(np.sqrt(values[0]) * np.sqrt(values[1]))
+    assert found.why_no_interval == "the values scatter too much for an interval"
+    narrow = estimate_geometric_mean(Sample.of([1.0, 2.0]))
+    assert narrow.has_interval
+    assert json.dumps(found.inverse().as_json(), allow_nan=False)
 
 
 def test_equal_values_give_a_point_that_is_labelled() -> None:

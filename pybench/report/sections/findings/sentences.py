@@ -16,7 +16,6 @@ from pybench.analysis import Analysis
 from pybench.analysis.findings.boards import BoardEffects
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.findings.verdicts import CaseVerdict, Judgement, Verdict
-from pybench.analysis.statistics.estimate import ONE_REPETITION
 from pybench.analysis.statistics.paired import POWER
 from pybench.case import Repetitions
 from pybench.case.pairing import Pair
@@ -169,7 +168,7 @@ def _effect_text(pair: PairFinding) -> str:
     lower, upper = effect.estimate.lower, effect.estimate.upper
     null = 1.0 if ratio else 0.0
     if lower is None or upper is None:
-        return f"{text}; {ONE_REPETITION}." + _device_text(pair)
+        return f"{text}; {effect.estimate.why_no_interval}." + _device_text(pair)
     if not lower <= null <= upper:
         better = (effect.estimate.value > null) == (found.metric.better == "higher")
         return f"{text}, {'better' if better else 'worse'} than the baseline." + _device_text(pair)
