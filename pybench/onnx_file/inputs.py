@@ -243,8 +243,10 @@ def parse_sizes(text: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for part in text.split(","):
         key, separator, size = part.strip().rpartition("=")
-        if not separator or not key.rpartition(".")[0] or not size.isdecimal() or int(size) < 1:
+        if not separator or not key.rpartition(".")[0] or not size.isdecimal():
             raise ValueError(f"{part!r} is not of the form INPUT.DIM=N")
+        if int(size) < 1:
+            raise ValueError(f"{part!r}: a size is at least 1")
         if sizes.setdefault(key, int(size)) != int(size):
             raise ValueError(f"{key} is given twice")
     return sizes

@@ -135,7 +135,22 @@ def check_curves(
         elif curve.metric is not None and (measured := meaning_of(curve.metric, catalogue)[0].name) not in yielded:
             needs = "" if measured == curve.metric else f"{curve.metric} needs {measured}: "
             problems.append(metric.problem(f"{needs}no case yields {measured}", _who_yields(measured, catalogue)))
+        elif (most := _most_values(curve, cases, catalogue)) < LEAST_VALUES:
+            what = f"a curve over {curve.over} needs at least {LEAST_VALUES} values of it"
+            drawn = "no workload has more" if curve.metric is None else f"no workload that yields {curve.metric} has more"
+            hint = f"give `{curve.over}` more values in one entry of `matrix`"
+            problems.append(over.problem(f"{what}, and {drawn} than {most}", hint))
     return problems
+
+
+def _most_values(curve: PlannedCurve, cases: Sequence[Case], catalogue: Catalogue) -> int:
+    """How many values the factor of a curve has within a workload, at most: a line crosses no workloads."""
+    measured = None if curve.metric is None else meaning_of(curve.metric, catalogue)[0].name
+    values: dict[str, set[object]] = {}
+    for case in cases:
+        if curve.over in case.own_factors() and (measured is None or measured in metrics_of(case)):
+            values.setdefault(case.workload, set()).add(case.value(curve.over))
+    return max((len(found - {None}) for found in values.values()), default=0)
 
 
 def _has_pairs(cases: Sequence[Case], contrast: Contrast) -> bool:

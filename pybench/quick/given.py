@@ -31,13 +31,22 @@ class GivenArrays:
 
 
 def read_given(path: Path, plan_folder: Path, inputs: Sequence[Value]) -> GivenArrays:
-    """What a file says. Raises InputError for one that is no .npz. Whether it fits is judged with everything else."""
+    """What a file says. Raises InputError for one that is no .npz, or has an empty array.
+
+    Whether it fits is judged with everything else.
+    """
     if not path.exists():
         raise InputError(f"--input {path}: no such file", hint="give an .npz of numpy, with one array for each input")
     try:
         stored = read_headers(path)
     except InputError as error:
         raise InputError(f"--input {path}: {error.message}", hint=error.hint) from error
+    for name, array in stored.items():
+        if 0 in array.shape:
+            raise InputError(
+                f"--input {path}: its array `{name}` has no values, but the shape {array.shape}",
+                hint="give at least one sample of each input",
+            )
     batch, seq_len = 1, None
     sizes: dict[str, int] = {}
     for value in reversed(inputs):  # the first input decides

@@ -107,5 +107,5 @@ def test_a_file_may_fix_its_batch() -> None:
 def test_sizes_are_read_from_text() -> None:
     assert parse_sizes("image.height=224, a.b.0=3") == {"image.height": 224, "a.b.0": 3}
     for wrong in ("image=3", "image.height", "image.height=0", "image.height=x", "x.n=3,x.n=4", ""):
-        with pytest.raises(ValueError, match=r"not of the form|given twice"):
+        with pytest.raises(ValueError, match=r"not of the form|given twice|a size is at least 1"):
             parse_sizes(wrong)

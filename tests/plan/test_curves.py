@@ -41,6 +41,17 @@ def test_a_curve_without_a_line_is_refused(problems: Callable[..., list[str]], c
     assert expected in found
 
 
+def test_a_curve_crosses_no_workloads(problems: Callable[..., list[str]]) -> None:
+    """Two batches of inference and one of accuracy: three values, and no line has three points."""
+    matrix = (
+        "  - {workload: infer, model: digits-cnn, runtime: onnxruntime, batch: [1, 64]}\n"
+        "  - {workload: accuracy, model: digits-cnn, runtime: onnxruntime, batch: 50}\n"
+    )
+    (found,) = problems(f"{matrix}curves: {{over: batch, metric: latency_p50_ms}}\n")
+    assert "a curve over batch needs at least 3 values of it, and no workload that yields latency_p50_ms has more" in found
+    assert "than 2 (give `batch` more values in one entry of `matrix`)" in found
+
+
 def test_a_comparison_of_what_no_case_yields_is_refused(problems: Callable[..., list[str]]) -> None:
     (found,) = problems(f"{MATRIX}{CRITERIA}curves: {{over: batch, metric: top1_delta_pp}}\n")
     assert (

@@ -110,6 +110,11 @@ def test_arrays_that_are_none_are_told(tmp_path: Path) -> None:
         find_target(str(path), tmp_path, {}, tmp_path / "absent.npz")
     with pytest.raises(InputError, match=r"--input .*model.onnx: it is no \.npz"):
         find_target(str(path), tmp_path, {}, path)
+    np.savez(tmp_path / "none.npz", x=np.zeros((0, 3, 8, 8), np.float32))
+    with pytest.raises(
+        InputError, match=r"--input .*none.npz: its array `x` has no values, but the shape \(0, 3, 8, 8\)"
+    ):
+        find_target(str(path), tmp_path, {}, tmp_path / "none.npz")
 
 
 def test_a_name_is_guessed_once_for_all_inputs(tmp_path: Path) -> None:

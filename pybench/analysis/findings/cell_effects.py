@@ -41,17 +41,14 @@ class Heterogeneity:
     lowest, highest: the smallest and the largest ratio of a cell
     spread: exp of the standard deviation of the cells' logarithms, without the noise of runs: 1 for equal cells
     p_value: of cells that all have one effect; None with fewer than two blocks, or without noise
+    is_mixed: whether cells are on both sides of 1: the whole intervals of the two cells named first
     """
 
     lowest: float
     highest: float
     spread: float | None
     p_value: float | None
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether cells are on both sides of 1."""
-        return self.lowest < 1 < self.highest
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +173,6 @@ def _heterogeneity(table: NDArray[np.float64], tests: int) -> Heterogeneity:
     noise = float((residuals**2).sum()) / freedom[1]
     component = max(0.0, between - noise / blocks)
     p_value = float(scipy.special.fdtrc(*freedom, blocks * between / noise))
-    return Heterogeneity(lowest, highest, exp(component**0.5), p_among(tests, p_value))
+    below, above = (estimate_mean(Sample.of(table[row])) for row in (means.argmin(), means.argmax()))
+    is_mixed = below.upper is not None and above.lower is not None and below.upper < 0 < above.lower
+    return Heterogeneity(lowest, highest, exp(component**0.5), p_among(tests, p_value), is_mixed)

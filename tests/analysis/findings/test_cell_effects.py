@@ -88,6 +88,10 @@ def test_cells_on_both_sides_of_one_are_mixed(tmp_path: Path) -> None:
     (effect,) = effects(tmp_path / "b", lambda batch, block: noisy(batch, block) * (4 if batch == 1 else 1))
     assert effect.heterogeneity is not None
     assert effect.heterogeneity.is_mixed
+    (effect,) = effects(tmp_path / "c", lambda batch, block: noisy(batch, block) * (2.74 if block == 1 else 1.37))
+    assert effect.heterogeneity is not None
+    assert effect.heterogeneity.lowest < 1 < effect.heterogeneity.highest
+    assert not effect.heterogeneity.is_mixed, "one block decides the side, so intervals reach to the other one"
 
 
 def test_a_cell_that_did_not_run_is_left_out_and_named(tmp_path: Path) -> None:
