@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 
 from documents.markdown import joined, table
@@ -137,12 +138,12 @@ def _index(campaigns: Sequence[PublishedCampaign]) -> str:
             "yes" if _papers_of(one) else "no",
             _fraction(one),
             _SAID_ON_THE_PAGE.sub("", _boards(one)),
-            _date(one),
+            _days(one)[-1],
             f"[{one.size_bytes / 1e6:.1f} MB](../../{one.archive.as_posix()})",
         )
         for one in campaigns
     ]
-    heads = ("Plan, page", "Paper", "Complete blocks", "Boards", "Date", "Archive")
+    heads = ("Plan, page", "Paper", "Complete blocks", "Boards", "Last run", "Archive")
     return joined(["# What papers said, what these boards say", _MADE, _INDEX, table(heads, rows)])
 
 
@@ -228,7 +229,22 @@ def _has_headline(pair: PairFinding) -> bool:
 def _boards_apart(analysis: Analysis) -> list[str]:
     """The effects that differ between the models of board, or the boards, of a campaign."""
     models, boards = ([one for one in of if one.differs] for of in (analysis.board_models, analysis.boards))
-    return [_markdown(table) for table in board_tables(models, boards) if table.rows]
+    compared = {pair.pair: contrast.contrast for contrast in analysis.contrasts for pair in contrast.pairs}
+    contrasts = [compared[one.pair] for one in (*models, *boards)]
+    return [_markdown(_shortened(table, contrasts)) for table in board_tables(models, boards) if table.rows]
+
+
+def _shortened(table: Table, contrasts: Sequence[Contrast]) -> Table:
+    """Without p values before Holm's correction; and with the baseline as a note, where the plan has one for all."""
+    declared = {", ".join(f"{factor} {value}" for factor, value in one.baseline.items()) for one in contrasts}
+    is_left = [
+        not (column.title.startswith("p (") or (column.title == "Baseline" and len(declared) == 1))
+        for column in table.columns
+    ]
+    columns = tuple(compress(table.columns, is_left))
+    rows = tuple(tuple(compress(row, is_left)) for row in table.rows)
+    note = (f"Baseline of all rows: {declared.pop()}.",) if len(declared) == 1 else ()
+    return replace(table, columns=columns, rows=rows, notes=(*note, *table.notes))
 
 
 def _left(count: int, what: str) -> list[str]:
@@ -294,12 +310,14 @@ def _cautions(campaign: PublishedCampaign) -> list[tuple[str, str]]:
     return rows or [("Cautions", "none")]
 
 
+def _days(campaign: PublishedCampaign) -> list[str]:
+    """On which its runs started, in order."""
+    return sorted({str(text)[:10] for text in campaign.dataset.runs["started_utc"].drop_nulls()})
+
+
 def _date(campaign: PublishedCampaign) -> str:
-    days = sorted({str(text)[:10] for text in campaign.dataset.runs["started_utc"].drop_nulls()})
-    if len(days) == 1:
-        return days[0]
-    year = f"{days[0][:4]}-"  # said once, so that lines of the index stay short
-    return f"{days[0]} to {days[-1].removeprefix(year)}"
+    first, *others = _days(campaign)
+    return f"{first} to {others[-1]}" if others else first
 
 
 def _fraction(campaign: PublishedCampaign) -> str:

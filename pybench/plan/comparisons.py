@@ -137,9 +137,9 @@ def check_curves(
             problems.append(metric.problem(f"{needs}no case yields {measured}", _who_yields(measured, catalogue)))
         elif (most := _most_values(curve, cases, catalogue)) < LEAST_VALUES:
             what = f"a curve over {curve.over} needs at least {LEAST_VALUES} values of it"
-            drawn = "no workload has more" if curve.metric is None else f"no workload that yields {curve.metric} has more"
+            drawn = "no workload" if curve.metric is None else f"no workload that yields {curve.metric}"
             hint = f"give `{curve.over}` more values in one entry of `matrix`"
-            problems.append(over.problem(f"{what}, and {drawn} than {most}", hint))
+            problems.append(over.problem(f"{what}, and {drawn} has more than {most}", hint))
     return problems
 
 

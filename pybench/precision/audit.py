@@ -167,8 +167,8 @@ def audit_compiled(path: Path, precision: str, kernels: Iterable[tuple[str, str,
     """A file that is what it claims (`audit_onnx`), in the kernels that OpenVINO compiled of it.
 
     `kernels`: of each its operator, the type that it ran in, and names of nodes of the file. Fused products keep no
-    name of their own, so kernels are counted; a fused subgraph counts where it computes a product of the file, which
-    OpenVINO calls by its output where the file gives no name.
+    name of their own, so kernels are counted; a fused subgraph counts where it computes a product of the file.
+    OpenVINO calls a node by its output where the file gives no name.
     Codes: `no_integer_kernels`, `kernels_in_another_type`, `no_multiplying_nodes`.
     """
     declared = audit_onnx(path, precision)

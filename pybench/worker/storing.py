@@ -42,7 +42,7 @@ TABLES = {
 def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
     """Writes every table, then summary.json, energy.json and profile.json. `metrics`: the rows of the metrics.
 
-    Raises UnknownNameError for a table that is not of the closed list, or a metric without a row; TypeError or
+    Raises UnknownNameError for a table that is not of the closed list, or a metric without a row. Raises TypeError or
     ValueError, naming the metric, window, label or table, for what is no such thing.
     """
     if not isinstance(result, Result):

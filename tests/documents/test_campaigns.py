@@ -64,7 +64,8 @@ def test_every_published_value_of_a_whole_campaign_has_a_number(pages: dict[str,
 
 def test_effects_that_differ_between_models_of_board_have_a_table(pages: dict[str, str]) -> None:
     table = pages["amp-and-quantisation.md"].split("**Effects by model of board**")[1].split("**Verdicts")[0]
-    assert "| NVIDIA H100 80GB HBM3 | NVIDIA H200 | p (models equal) |" in table
+    assert "| NVIDIA H100 80GB HBM3 | NVIDIA H200 | Holm's p |" in table
+    assert "Baseline of all rows: precision fp32." in table
     assert table.count("Peak of a step ratio") == 4
     assert "Effects by model of board" not in pages["runtimes.md"], "it ran on boards of one model"
 
