@@ -140,7 +140,7 @@ def _by_group(
         replicates = [np.array([board.mean() for board in boards]) for boards in of_boards]
     else:
         replicates = [np.concatenate(boards) for boards in of_boards]
-    p_value = _p_of_equal_means(replicates)
+    p_value = p_of_equal_means(replicates)
     shared = None if p_value is None else p_among(measurements.tests, p_value)
     return BoardEffects(pair.pair, found.metric, inverse, by_group, shared, of_models=by_model)
 
@@ -160,7 +160,7 @@ def _blocks_of_groups(
     return groups
 
 
-def _p_of_equal_means(groups: Sequence[np.ndarray[Any, Any]]) -> float | None:
+def p_of_equal_means(groups: Sequence[np.ndarray[Any, Any]]) -> float | None:
     """Of groups of float64 values; None where one has a single value, or nothing scatters."""
     if min(len(group) for group in groups) < 2:
         return None

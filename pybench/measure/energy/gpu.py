@@ -138,8 +138,9 @@ def _of_power(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
 
 def _together(reasons: tuple[Reason, ...], *idles: _IdlePower) -> tuple[Reason, ...]:
     """The reasons of a window's energy, then those that only the idle windows have whose power is subtracted."""
-    by_code = {one.code: replace(one, detail=f"idle window: {one.detail}") for idle in idles for one in idle.reasons}
-    return tuple({**by_code, **{one.code: one for one in reasons}}.values())
+    told = {one.code for one in reasons}
+    of_rest = {one.code: one for idle in idles for one in idle.reasons if one.code not in told}
+    return (*reasons, *(replace(one, detail=f"idle window: {one.detail}") for one in of_rest.values()))
 
 
 def _idle_quantities(idles: list[_IdlePower | None], windows: tuple[Window | None, ...]) -> dict[str, Quantity]:
