@@ -18,6 +18,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
     references  published values that it names next to its bounds
     curves      what it draws over which factor
     executing   whether the rows of its runtime let it run
+    affinity    the CPUs that it asks for, and whether they are there
     quantising  what puts int8, int4 or fp8 into a graph
     pairing     which case is compared with which
 

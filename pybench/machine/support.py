@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pybench.campaign.recipe import packages_of
-from pybench.case import Case
+from pybench.case import Case, affinity
 from pybench.case.data import trained_here
 from pybench.case.executing import no_gpu, refuse_backend, refuse_copies, refuse_types, refuse_work
 from pybench.case.factors import BOARD_SETTINGS
@@ -38,6 +38,7 @@ def unsupported(case: Case, facts: Facts) -> UnsupportedError | None:
         _runtime,
         _training,
         _provider,
+        _cpus,
         _device,
         _precision,
         _search,
@@ -135,6 +136,11 @@ def _training(case: Case, facts: Facts) -> None:
         trainer = next(each for each in RUNTIMES.values() if each.trains)
         capability = float(gpus[0]["capability"]) if gpus else None
         refuse_precision(trainer, None, case.trained_in, has_gpu=bool(gpus), capability=capability, training=True)
+
+
+def _cpus(case: Case, facts: Facts) -> None:
+    if case.affinity is not None:
+        affinity.refuse_absent(case.affinity, affinity.parse(facts["machine"]["cpus"]))
 
 
 def _device(case: Case, facts: Facts) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from pybench import __version__
 from pybench.campaign import layout
+from pybench.case import affinity
 from pybench.catalogue.packages import PACKAGES
 from pybench.catalogue.plugins import Plugin
-from pybench.worker import affinity
 
 # Module -> the distributions that it may come from, where these have other names than the module.
 # Without a distribution the module tells its version. The first ones are no packages that a case asks for.

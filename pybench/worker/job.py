@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pybench.campaign import layout, storage
 from pybench.campaign.directory import CampaignDirectory, read_json
-from pybench.case import Case, case_from_json
+from pybench.case import Case, affinity, case_from_json
 from pybench.case.case import ROWS, catalogue_of_rows
 from pybench.catalogue.catalogue import Catalogue
-from pybench.catalogue.causes import Cause
 from pybench.catalogue.plugins import Plugin, refuse_other, sha256_of_package
-from pybench.errors import UnsupportedError
-from pybench.worker import affinity
 
 if TYPE_CHECKING:
     from pybench.measure import SensorProfile
@@ -101,14 +98,7 @@ def _check_unchanged(plugins: Iterable[Plugin]) -> None:
 def _set_up(case: Case) -> None:
     """CPUs and threads, before any framework reads them at its import."""
     if case.affinity is not None:
-        wanted, allowed = affinity.parse(case.affinity), os.sched_getaffinity(0)
-        if not wanted <= allowed:  # the kernel would quietly take what is left of the list
-            raise UnsupportedError(
-                f"affinity {case.affinity}: this process may use the CPUs {affinity.render(allowed)}",
-                code=Cause.NO_SUCH_CPU,
-                hint="name CPUs that exist and that the batch system or container allows",
-            )
-        os.sched_setaffinity(0, wanted)
+        os.sched_setaffinity(0, affinity.refuse_absent(case.affinity, os.sched_getaffinity(0)))
     threads = case.threads or len(os.sched_getaffinity(0))
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads)

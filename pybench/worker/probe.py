@@ -17,13 +17,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from pybench.case import affinity
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import MODULE, PACKAGES, Package
 from pybench.catalogue.plugins import FACT, sha256_of_package
 from pybench.catalogue.zoo import LIBRARIES
 from pybench.errors import PybenchError, UnsupportedError, in_short
 from pybench.runtimes.host_memory import numa_nodes
-from pybench.worker import affinity, environment
+from pybench.worker import environment
 
 
 def probe(names: Sequence[str]) -> dict[str, Any]:

@@ -459,3 +459,12 @@ def test_what_compares_outputs_of_an_artefact_has_to_be_installed_before_it_is_m
     refusal = Machine(facts).unsupported(ENGINE.with_factors(model="own.onnx"))
     assert refusal is not None
     assert refusal.reason == Reason(Cause.NO_PACKAGE, refusal.message, ("onnxruntime",))
+
+
+def test_cpus_that_are_not_there_are_told_before_a_run() -> None:
+    here = Machine({**LAPTOP, "machine": {**HERE, "cpus": "0-3,8"}})
+    assert here.unsupported(RESNET.with_factors(affinity="1-2,8")) is None
+    refused = here.unsupported(RESNET.with_factors(affinity="0-5"))
+    assert refused is not None
+    assert refused.reason.stored_code == "no_such_cpu"
+    assert "affinity 0-5: this process may use the CPUs 0-3,8" in str(refused)

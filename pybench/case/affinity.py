@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of CPUs as Linux writes them: `0-3,8`."""
+"""Lists of CPUs as Linux writes them, `0-3,8`, and whether a process may use them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-from pybench.errors import InputError
+from pybench.catalogue.causes import Cause
+from pybench.errors import InputError, UnsupportedError
 
 
 def parse(text: str) -> set[int]:
@@ -28,3 +29,18 @@ def render(cpus: Iterable[int]) -> str:
         else:
             runs.append([cpu, cpu])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def refuse_absent(wanted: str, allowed: Set[int]) -> set[int]:
+    """The CPUs of a list. Raises UnsupportedError (`no_such_cpu`) for one that the process may not use.
+
+    The kernel would quietly take what is left of the list.
+    """
+    cpus = parse(wanted)
+    if not cpus <= allowed:
+        raise UnsupportedError(
+            f"affinity {wanted}: this process may use the CPUs {render(allowed)}",
+            code=Cause.NO_SUCH_CPU,
+            hint="name CPUs that exist and that the batch system or container allows",
+        )
+    return cpus
