@@ -12,7 +12,9 @@ half the length of their call included. One edge is then off by a uniform share 
 
     u(E) = E / L * sqrt((T^2 + r_begin^2 + r_end^2) / 3)
 
-as a time: both edges' T^2/6 together and r^2/3 each. The others are wrong by the sensor's lag, which they do not know.
+as a time. A reading is old by 0 to T, which is T^2/3 in the mean of squares, and off by -r to r, which is r^2/3. At one
+power, what is old at both edges cancels but for T^2/6; before a load the power is lower, so the end's T^2/3 is counted.
+The others are wrong by the sensor's lag, which they do not know.
 """
 
 from __future__ import annotations
