@@ -153,6 +153,7 @@ class Answer:
         return f"{self.run} --repetitions {NEXT_REPETITIONS}"
 
     def print(self) -> None:
+        from pybench.quick.rounds import is_repeated
         from pybench.quick.verdict import called
 
         table = [_HEAD, *(_cells(row) for row in self.rows if row.failed is None)]
@@ -164,7 +165,7 @@ class Answer:
                 print(f"not measured: {called(one.case)}, batch {one.case.batch}: {one.failed}")
             elif one.failures:
                 print(f"failed: {_failures(one, self.rounds)}")
-        if any(one.failures for one in self.rows):
+        if any(is_repeated(why) for one in self.rows for why in one.failures):
             print(f"The same command repeats {AGAIN}, and so does `{self.run} --retry-failed`.")
         print()
         print(self.verdict.sentence)
@@ -287,11 +288,13 @@ def _failures(row: Row, rounds: Rounds) -> str:
 
 
 def _unmeasurable(target: Target, campaign: CampaignDirectory, rounds: Rounds) -> InputError:
+    from pybench.quick.rounds import is_repeated
+
     found = next(iter(rounds.failures.items()), None)
     if found is None:
         return InputError(f"{target.model}: no run ended in time", hint="raise --minutes")
     case_id, (why, *_) = found
-    if why.startswith(("unsupported", "oom")):
+    if not is_repeated(why):
         hint = f"`pybench inspect {target.model}` shows the file"
     else:
         logs = [attempt.file(layout.STDERR) for attempt in campaign.attempts(case_id, 1)]

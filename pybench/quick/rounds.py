@@ -170,6 +170,15 @@ def _time_of(setup: RoundsSetup, case: Case, block: int) -> float | str:
     return why or latest_value(latest.read_summary()["metrics"]) or "it has no time"
 
 
+def is_repeated(why: str) -> bool:
+    """Whether running again may help a run without a time: it ended as nobody wanted, or never began.
+
+    A run that is not valid is not repeated, and would be no other.
+    """
+    outcome, colon, _ = why.partition(":")
+    return not colon or (outcome in layout.OUTCOMES and outcome not in layout.COVERING)
+
+
 def _why_not(record: Mapping[str, Any], as_it_is: bool) -> str | None:
     """Why a run's time does not count; None: it does. `as_it_is`: no precision was asked for."""
     if record["outcome"] != "ok":

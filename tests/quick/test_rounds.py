@@ -16,7 +16,7 @@ from pybench.campaign.recipe import in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
 from pybench.case import Case
 from pybench.machine import Machine
-from pybench.quick.rounds import MOST_BLOCKS, Rounds, RoundsSetup, run_rounds
+from pybench.quick.rounds import MOST_BLOCKS, Rounds, RoundsSetup, is_repeated, run_rounds
 from pybench.runner.outcome import Outcome, run_record
 from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
@@ -132,3 +132,15 @@ def test_an_artefact_that_cannot_be_made_is_made_once_in_a_call(
         )
         assert run_rounds(setup).failed.keys() == {case.id for case in cases}
     assert retried == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("why", "again"),
+    [
+        (CRASHED, True), ("timeout: longer than 60 s", True), ("killed: out of memory", True),
+        ("another runner was at it", True), ("oom: CUDA out of memory", False), ("unsupported: no GPU", False),
+        ("its precision is not valid: not_quantised", False),
+    ],
+)  # fmt: skip
+def test_only_what_may_end_otherwise_is_said_to_be_repeated(why: str, again: bool) -> None:
+    assert is_repeated(why) is again
