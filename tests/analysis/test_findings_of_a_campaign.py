@@ -429,6 +429,7 @@ def test_a_comparison_uses_the_blocks_that_both_cases_have(tmp_path: Path) -> No
     assert (effect.pairing.blocks, effect.pairing.only_candidate) == ((1, 2, 3), 2)
     assert effect.estimate.value == pytest.approx(0.5)
     assert any("3 or 5 repetitions" in text for text in paragraphs(dataset))
+    assert any("A timed run has 10 warm-up iterations, then 100 timed ones." in text for text in paragraphs(dataset))
     units = {row.unit for row in DATA_SETS.values()}
     assert any(all(unit in text for unit in units) for text in paragraphs(dataset) if "unit of accuracy" in text)
 

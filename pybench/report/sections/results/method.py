@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+
 from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, POWER
 from pybench.analysis.statistics.proportions import EXACT_BELOW
 from pybench.analysis.statistics.sequential import confidence_among
+from pybench.case import Case
 from pybench.case.repetitions import StoppingRule
 from pybench.dataset import Dataset
 
 _TEXT = """\
 The unit of the analysis is the repetition. Every run is a separate process, and its iterations are nested in it. The
 plan has {repetitions}. Each repetition is a block in which every case runs once, in an order drawn from the seed
-{seed}. {unequal}Accuracy cases run in the first two blocks at most, because predictions do not vary.
+{seed}. {unequal}{timed}Accuracy cases run in the first two blocks at most, because predictions do not vary.
 
 Means of times, rates, sizes and energies are geometric; other means are arithmetic. Each mean over repetitions has a
 skew-adjusted t interval, for any number of repetitions. This is Student's t interval with a wider bound on the side of
@@ -56,6 +59,11 @@ Cases with fewer repetitions run in the first blocks only, and a comparison uses
 """
 
 
+_TIMED = """\
+A timed run has {warmup} warm-up iterations, then {timed} timed ones.
+"""
+
+
 _STOPPING = """\
 The campaign is run until every comparison of the plan is decided, in at most {at_most} blocks. It is looked at after
 blocks {looks}. An interval or test that is looked at again and again errs more often. Therefore each 95 % interval over
@@ -74,11 +82,27 @@ def _stopping(rule: StoppingRule) -> str:
     )
 
 
+def _timed(cases: Sequence[Case]) -> str:
+    timed = [case for case in cases if "iterations" not in case.idle]
+    if not timed:
+        return ""
+    return _TIMED.format(
+        warmup=_range_text({case.warmup_iterations for case in timed}),
+        timed=_range_text({case.iterations for case in timed}),
+    )
+
+
+def _range_text(numbers: Set[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most}"
+
+
 def paragraphs(dataset: Dataset) -> tuple[str, ...]:
     """Plain sentences, one paragraph each."""
     text = (_TEXT + ("\n" + _JOULES if dataset.energies else "")).format(
         repetitions=dataset.plan.repetitions.text(dataset.plan.cases),
         unequal=_UNEQUAL if dataset.plan.repetitions.by_case else "",
+        timed=_timed(dataset.plan.cases),
         seed=dataset.plan.seed,
         margin=EQUIVALENCE_MARGIN,
         exact_below=EXACT_BELOW,
