@@ -39,8 +39,11 @@ TABLES = {
 }
 
 
-def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
-    """Writes every table, then summary.json, energy.json and profile.json. `metrics`: the rows of the metrics.
+def store(result: Result, folder: Path, metrics: Mapping[str, Metric], *, is_run: bool = False) -> None:
+    """Writes every table, then summary.json, energy.json and profile.json.
+
+    metrics: the rows of the metrics
+    is_run: of a run, whose tables have the rows that its summary counts; the making of an artefact keeps no tables
 
     Raises UnknownNameError for a table that is not of the closed list, or a metric without a row. Raises TypeError or
     ValueError, naming the metric, window, label or table, for what is no such thing.
@@ -49,17 +52,18 @@ def store(result: Result, folder: Path, metrics: Mapping[str, Metric]) -> None:
         raise TypeError(f"what the workload returned is {_kind(result)}, not a Result")
     rows = {}
     for stem, columns in result.tables.items():
-        if stem not in TABLES:
+        file = TABLES.get(stem)
+        if file is None:
             raise UnknownNameError("table of a run", stem, TABLES)
-        storage.write_text(folder / TABLES[stem], csv_text(columns))
-        rows[TABLES[stem]] = max(map(len, columns.values()), default=0)
+        storage.write_text(folder / file, csv_text(columns))
+        rows[file] = max(map(len, columns.values()), default=0)
     summary = {
         "schema_version": layout.SCHEMA_VERSION,
         "metrics": {name: _stored(measured, name, metrics[name].unit) for name, measured in result.metrics.items()},
         "windows": _objects(result.windows),
         "labels": _labels(result.labels),
     }
-    for name, counted in counted_rows(summary).items():
+    for name, counted in counted_rows(summary).items() if is_run else ():
         if rows.get(name) != counted:
             raise ValueError(f"{name} has {rows.get(name, 'no')} rows, but the result counts {counted}")
     storage.write_json(folder / layout.SUMMARY, summary)

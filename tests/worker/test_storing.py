@@ -24,7 +24,7 @@ SEVEN = {"iterations": {"gap_ns": np.arange(7), "length_ns": np.ones(7)}}
 
 def refused(result: Any, folder: Path) -> str:
     with pytest.raises((TypeError, ValueError, UnknownNameError)) as caught:
-        store(result, folder, METRICS)
+        store(result, folder, METRICS, is_run=True)
     assert not (folder / SUMMARY).exists(), "nobody may take what was refused for a result"
     return str(caught.value)
 
@@ -49,6 +49,13 @@ def refused(result: Any, folder: Path) -> str:
 )  # fmt: skip
 def test_what_readers_would_refuse_fails_the_run_by_its_name(tmp_path: Path, result: Any, said: str) -> None:
     assert said in refused(result, tmp_path)
+
+
+def test_the_making_of_an_artefact_keeps_no_tables(tmp_path: Path) -> None:
+    trained = Result(metrics={"top1_percent": Quantity(value=90.0, samples=450)})
+    assert "predictions.csv has no rows, but the result counts 450" in refused(trained, tmp_path)
+    store(trained, tmp_path, METRICS)
+    assert (tmp_path / SUMMARY).exists()
 
 
 def test_scalars_of_numpy_are_numbers_and_any_label_may_be_named_fit(tmp_path: Path) -> None:
