@@ -8,6 +8,7 @@ too. Whoever makes the report again from the publication has what it was made fr
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any
 
 from pybench.campaign import layout, storage
 from pybench.campaign.directory import CampaignDirectory, open_campaign
+from pybench.campaign.resolved_plan import guarded_anew
 from pybench.errors import PybenchError, UsageError
 from pybench.publication.pack import crate, documents, sums
 from pybench.publication.pack.contents import Selection, select
@@ -79,6 +81,8 @@ def stage(
         selection = select(campaign, with_artefacts=options.with_artefacts)
         redactor = plan_redaction(campaign.path, selection.files, options.rules)
         rewritten = {name for name in selection.files if _copy(campaign.path / name, folder / name, name, redactor)}
+        if layout.PLAN in rewritten:
+            _name_published_plan(folder)
         for name in selection.files:
             if Path(name).name == layout.COMPLETE:
                 list_published(campaign.path / name, folder, name, rewritten)
@@ -138,6 +142,14 @@ def _copy(source: Path, target: Path, name: str, redactor: Redactor) -> bool:
     published = redactor.apply(name, content)
     target.write_bytes(published)
     return published != content
+
+
+def _name_published_plan(folder: Path) -> None:
+    """plan.resolved.json names the plan as it is published, without names: readers compare the two."""
+    resolved = folder / layout.PLAN_RESOLVED
+    content = json.loads(resolved.read_bytes())
+    content["plan_sha256"] = storage.sha256_of(folder / layout.PLAN)
+    resolved.write_bytes(storage.json_bytes(guarded_anew(content)))
 
 
 def _describe(folder: Path, selection: Selection, facts: Facts, provenance: Provenance) -> dict[str, str]:
