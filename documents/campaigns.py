@@ -161,7 +161,7 @@ def _campaign_parts(paper: Paper, campaign: PublishedCampaign) -> list[str]:
     return [
         f"## {campaign.dataset.plan.name}",
         *_facts_parts(campaign),
-        _markdown(_with_one_baseline(_without_source(references_table(shown)), [one.contrast for one in shown])),
+        _markdown(_with_one_baseline(_without(references_table(shown), "Source"), [one.contrast for one in shown])),
         *_left(len(published) - len(shown), "published value"),
         f"Source: {'; '.join(dict.fromkeys(found.reference.source for found in shown))}.",
         *_boards_apart(analysis),
@@ -236,15 +236,11 @@ def _boards_apart(analysis: Analysis) -> list[str]:
 
 def _shortened(table: Table, contrasts: Sequence[Contrast]) -> Table:
     """Without p values before Holm's correction; and with the baseline as a note, where the plan has one for all."""
+    table = _without(table, *(column.title for column in table.columns if column.title.startswith("p (")))
     declared = {", ".join(f"{factor} {value}" for factor, value in one.baseline.items()) for one in contrasts}
-    is_left = [
-        not (column.title.startswith("p (") or (column.title == "Baseline" and len(declared) == 1))
-        for column in table.columns
-    ]
-    columns = tuple(compress(table.columns, is_left))
-    rows = tuple(tuple(compress(row, is_left)) for row in table.rows)
-    note = (f"Baseline of all rows: {declared.pop()}.",) if len(declared) == 1 else ()
-    return replace(table, columns=columns, rows=rows, notes=(*note, *table.notes))
+    if len(declared) != 1:
+        return table
+    return replace(_without(table, "Baseline"), notes=(f"Baseline of all rows: {declared.pop()}.", *table.notes))
 
 
 def _left(count: int, what: str) -> list[str]:
@@ -394,9 +390,11 @@ def _comments(source: str) -> str:
     return "\n".join(line for line in lines if "yaml-language-server" not in line and "SPDX" not in line)
 
 
-def _without_source(table: Table) -> Table:
-    """Without its last column, which is below the table, so that lines stay short."""
-    return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in table.rows))
+def _without(table: Table, *titles: str) -> Table:
+    """Without the columns of these titles, so that lines stay short."""
+    is_left = [column.title not in titles for column in table.columns]
+    rows = tuple(tuple(compress(row, is_left)) for row in table.rows)
+    return replace(table, columns=tuple(compress(table.columns, is_left)), rows=rows)
 
 
 def _with_one_baseline(table: Table, contrasts: Iterable[Contrast]) -> Table:
@@ -407,11 +405,7 @@ def _with_one_baseline(table: Table, contrasts: Iterable[Contrast]) -> Table:
         return table
     factors = {tuple(contrast.baseline) for contrast in contrasts}
     named = f" ({', '.join(factors.pop())})" if len(factors) == 1 else ""
-    rows = tuple((*row[:place], *row[place + 1 :]) for row in table.rows)
-    columns = (*table.columns[:place], *table.columns[place + 1 :])
-    return replace(
-        table, columns=columns, rows=rows, notes=(f"Baseline of all rows{named}: {texts.pop()}.", *table.notes)
-    )
+    return replace(_without(table, "Baseline"), notes=(f"Baseline of all rows{named}: {texts.pop()}.", *table.notes))
 
 
 def _markdown(table: Table) -> str:

@@ -40,7 +40,7 @@ from typing import Any
 
 from pybench.analysis.comparability import PairComparability, SoftwareComparisons, software_json
 from pybench.analysis.findings.architectures import ArchitectureFinding, find_architectures
-from pybench.analysis.findings.boards import BoardEffects, compare_board_models, compare_boards
+from pybench.analysis.findings.boards import BoardEffects, compare_boards
 from pybench.analysis.findings.build_variance import BuildVariance, split_variances
 from pybench.analysis.findings.caches import CacheEffect, find_cache_effects
 from pybench.analysis.findings.cases import CaseFinding, describe_cases
@@ -187,7 +187,7 @@ def analyse(
         cases=cases,
         contrasts=compared,
         boards=compare_boards(compared, measurements, dataset.software),
-        board_models=compare_board_models(compared, measurements, dataset.software),
+        board_models=compare_boards(compared, measurements, dataset.software, by_model=True),
         verdicts=verdicts,
         cell_differences=differences_over_cells(compared),
         cell_effects=effects_over_cells(compared, measurements),

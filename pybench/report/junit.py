@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of `pybench compare` as JUnit XML, which the test views of GitLab, Jenkins and Azure Pipelines read.
 
-Each metric that is judged is one test: it fails if the metric got worse. Where nobody can tell, it is skipped, because
-a test that passes would say more than was found. Source of the format: https://github.com/testmoapp/junitxml.
+Each metric that is judged is one test: it fails if the metric got worse. Where the change is unclear, it is skipped,
+because a test that passes would say more than was found. Source of the format: https://github.com/testmoapp/junitxml.
 """
 
 from __future__ import annotations

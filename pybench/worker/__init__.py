@@ -4,7 +4,6 @@
 It imports only what its own case needs. `__main__` is the table of contents.
 
     job          one run, or the making of one artefact
-    affinity     lists of CPUs as Linux writes them
     environment  what is recorded of the machine
     storing      how a result becomes files
     probe        what `doctor` and the runner ask of this machine

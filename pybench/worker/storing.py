@@ -7,6 +7,7 @@ What readers of a campaign would refuse is refused here, so that the run fails a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -115,9 +116,9 @@ def _number(value: object, what: str) -> float:
     """As JSON has it: also of numpy's scalars, but of no array, text or truth value."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{what} is {_kind(value)}, not a number")
-    if not np.isfinite(value):
-        raise ValueError(f"{what} is {value}")
     number: float = value.item() if isinstance(value, np.generic) else value
+    if not math.isfinite(number):
+        raise ValueError(f"{what} is {number}")
     return number
 
 

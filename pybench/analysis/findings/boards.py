@@ -72,27 +72,13 @@ def compare_boards(
     contrasts: Sequence[ContrastFinding],
     measurements: Measurements,
     software: Mapping[str, Mapping[int, Software]],
-) -> tuple[BoardEffects, ...]:
-    """Every declared effect over blocks that ran on two boards or more. `software`: case id -> block -> of its run."""
-    return _compare(contrasts, measurements, software, by_model=False)
-
-
-def compare_board_models(
-    contrasts: Sequence[ContrastFinding],
-    measurements: Measurements,
-    software: Mapping[str, Mapping[int, Software]],
-) -> tuple[BoardEffects, ...]:
-    """Every declared effect over blocks that ran on boards of two models or more, as `compare_boards` has them."""
-    return _compare(contrasts, measurements, software, by_model=True)
-
-
-def _compare(
-    contrasts: Sequence[ContrastFinding],
-    measurements: Measurements,
-    software: Mapping[str, Mapping[int, Software]],
     *,
-    by_model: bool,
+    by_model: bool = False,
 ) -> tuple[BoardEffects, ...]:
+    """Every declared effect over blocks that ran on two boards or more; `by_model`: on boards of two models or more.
+
+    `software`: case id -> block -> of its run.
+    """
     found = []
     for contrast in contrasts:
         inverse = {criterion.metric for criterion in contrast.contrast.accept if criterion.inverse}
