@@ -5,7 +5,8 @@
 
 Groups have 20 units on average, of equal sizes or of lognormal ones (sigma 1), and units that share half of their
 variance. Degrees of freedom: groups less 1, and pybench's, effective groups less 1. Boards have blocks whose scatter
-differs. Printed as Markdown: share of intervals with the truth, and of p values below 0.05, in %.
+differs. Tests: the analysis of variance, which takes it as equal, and pybench's. Printed as Markdown: share of
+intervals with the truth, and of p values below 0.05, in %, for equal boards and for boards 3 apart in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from pybench.analysis.statistics.grouped import effective_groups, grouped_varian
 
 GROUPS = (6, 10, 20, 40)
 SIZE = 20
-BOARDS = (((4, 4), (1, 1)), ((5, 5), (4, 1)), ((4, 16), (2, 1)), ((3, 7), (4, 1)), ((2, 8), (3, 1)))
+BOARDS = (
+    ((4, 4), (1, 1)),
+    ((5, 5), (4, 1)),
+    ((4, 16), (2, 1)),
+    ((3, 7), (4, 1)),
+    ((2, 8), (3, 1)),
+    ((2, 2, 2, 2, 2), (1, 1, 1, 1, 1)),
+    ((5, 10, 3), (1, 1, 4)),
+)
 
 
 def main() -> None:
@@ -35,13 +44,31 @@ def main() -> None:
         shares = [covered(count, sigma, samples, random) for count in GROUPS]
         for place, freedom in enumerate(("groups less 1", "effective groups less 1")):
             print(f"| {name} | {freedom} | {' | '.join(f'{100 * share[place]:.1f}' for share in shares)} |")
-    print("\n### Equal boards that are said to differ\n")
-    print("| blocks | standard deviations | p below 0.05 |\n| --- | --- | ---: |")
+    print("\n### Boards that are said to differ\n")
+    print("| blocks | standard deviations | equal: analysis of variance | pybench | 3 apart: the same | pybench |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
     for blocks, scatter in BOARDS:
-        drawn = ([random.normal(0, sd, n) for n, sd in zip(blocks, scatter, strict=True)] for _ in range(samples))
-        found = [p_of_equal_means(groups) for groups in drawn]
-        share = sum(p is not None and p < 0.05 for p in found) / samples
-        print(f"| {' and '.join(map(str, blocks))} | {' and '.join(map(str, scatter))} | {100 * share:.1f} |")
+        shares = [share for apart in (0, 3) for share in differing(blocks, scatter, apart, samples, random)]
+        print(f"| {_listed(blocks)} | {_listed(scatter)} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |")
+
+
+def differing(
+    blocks: tuple[int, ...], scatter: tuple[int, ...], apart: float, samples: int, random: np.random.Generator
+) -> tuple[float, float]:
+    """Shares of p values below 0.05: of the analysis of variance, and of pybench."""
+    hits = np.zeros(2)
+    for _ in range(samples):
+        sides = enumerate(zip(blocks, scatter, strict=True))
+        boards = [random.normal(apart * (number % 2), sd, count) for number, (count, sd) in sides]
+        p_value = p_of_equal_means(boards)
+        assert p_value is not None
+        hits += np.array([scipy.stats.f_oneway(*boards).pvalue, p_value]) < 0.05
+    of_variance, of_pybench = (float(share) for share in hits / samples)
+    return of_variance, of_pybench
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def covered(count: int, sigma: float, samples: int, random: np.random.Generator) -> tuple[float, float]:
