@@ -57,7 +57,8 @@ def make(request: MakeRequest, path: Path) -> Result:
     labels = {"calibration": calibration, **made, **labels}
     result = Result(labels=labels)
     judge_agreement(result, source, path, precision, samples)
-    return _audited(result, path, precision, calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}))
+    doubts = calibration_cautions({CALIBRATION_KEY: json.dumps(calibration)}, parameters.get("calibration_images"))
+    return _audited(result, path, precision, doubts)
 
 
 def _refuse(quantiser: Quantiser, kind: str, calibration: str | None) -> None:

@@ -157,8 +157,8 @@ class CautionCode(Enum):
     )
     SMALL_CALIBRATION = (
         "small_calibration",
-        "the calibration set is small, or random because the model has no data set",
-        "calibrate with at least 100 images of the training data",
+        "the calibration set is small, smaller than asked for, or random because the model has no data set",
+        "calibrate with at least 100 images of the training data, and set `calibration_images` to what exists",
     )
     INT8_SATURATES = (
         "int8_saturates",

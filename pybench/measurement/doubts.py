@@ -91,15 +91,22 @@ def saturation_cautions(case: Case, root: Path = Path("/")) -> list[Caution]:
     return [Caution(CautionCode.INT8_SATURATES, f"the CPU has none of {', '.join(sorted(_VNNI))}")]
 
 
-def calibration_cautions(metadata: Mapping[str, str], judged_on: str | None = None) -> list[Caution]:
-    """Doubts about how an int8 file was calibrated. `judged_on`: identity of the images that judge accuracy."""
+def calibration_cautions(
+    metadata: Mapping[str, str], wanted: int | None, *, judged_on: str | None = None
+) -> list[Caution]:
+    """Doubts about how an int8 file was calibrated.
+
+    `wanted`: how many samples were asked for, if that was a setting. `judged_on`: identity of the images that judge
+    accuracy.
+    """
     calibration = _calibration(metadata)
     if calibration is None:
         return []
     cautions = []
     samples, source = calibration["samples"], calibration["source"]
-    if source == "random" or samples < ENOUGH_CALIBRATION_SAMPLES:
-        cautions.append(Caution(CautionCode.SMALL_CALIBRATION, f"{samples} samples ({source})"))
+    of_wanted = f" of {wanted} asked for" if wanted is not None and samples < wanted else ""
+    if source == "random" or samples < ENOUGH_CALIBRATION_SAMPLES or of_wanted:
+        cautions.append(Caution(CautionCode.SMALL_CALIBRATION, f"{samples} samples{of_wanted} ({source})"))
     if judged_on is not None and judged_on == calibration["identity"] and not calibration["held_out"]:
         detail = f"{samples} images of {source}"
         cautions.append(Caution(CautionCode.CALIBRATED_ON_EVALUATION, detail, "top1_percent"))

@@ -141,7 +141,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
     if opened.session.device == "cpu":
         result.cautions += saturation_cautions(case)
     if not case.workload_row.judges_images:  # a judge knows what it judges on
-        result.cautions += calibration_cautions(opened.metadata)
+        result.cautions += calibration_cautions(opened.metadata, case.calibration_images)
     if is_profiled(case):
         add_profile(result, opened.profile)
     return result

@@ -55,8 +55,8 @@ def run(request: RunRequest) -> Result:
     accuracy = Validity(True) if scored.is_finite else Validity(False, (Reason(ReasonCode.NOT_FINITE),))
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": accuracy}
     identity = images_identity(data_of(case), content_of(case))
-    result.cautions = [*thread_cautions(case), *calibration_cautions(opened.metadata, judged_on=identity)]
-    result.cautions += [*scored.cautions, *floor_cautions(data_set, result.metrics)]
+    result.cautions = calibration_cautions(opened.metadata, case.calibration_images, judged_on=identity)
+    result.cautions += [*thread_cautions(case), *scored.cautions, *floor_cautions(data_set, result.metrics)]
     return conclude(result, opened, case)
 
 

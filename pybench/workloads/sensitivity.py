@@ -80,7 +80,7 @@ def run(request: RunRequest) -> Result:
     result.metrics["worst_node_error_ratio"] = worst_of(units, alone)
     result.valid = {"timing": Validity(None), "energy": Validity(None), "accuracy": Validity(None)}
     identity = images_identity(data_of(case), content_of(case))
-    result.cautions = calibration_cautions(opened.metadata, judged_on=identity)
+    result.cautions = calibration_cautions(opened.metadata, case.calibration_images, judged_on=identity)
     return conclude(result, opened, case)
 
 

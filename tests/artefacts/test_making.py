@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from pybench import artefacts, workloads
 from pybench.campaign.recipe import Recipe, recipes_of
 from pybench.case import Case
+from pybench.catalogue.cautions import CautionCode
 from pybench.errors import InputError
 from pybench.measurement.doubts import CALIBRATION_KEY
 from tests.support.making import artefacts_of, codes, request_of, write_classifier, write_images
@@ -53,6 +55,13 @@ def test_random_or_few_samples_raise_a_caution_in_every_run(tmp_path: Path) -> N
     assert codes(result) == {"small_calibration"}
     few = INT8.with_factors(calibration_images=20)
     assert "small_calibration" in codes(workloads.run(request_of(few)))
+
+
+def test_fewer_samples_than_asked_for_raise_a_caution() -> None:
+    """The case would stand in a curve over numbers of samples with a number that it does not have."""
+    result = workloads.run(request_of(INT8.with_factors(calibration_images=9999)))
+    (told,) = [caution.detail for caution in result.cautions if caution.code is CautionCode.SMALL_CALIBRATION]
+    assert re.fullmatch(r"[1-9]\d{2,3} samples of 9999 asked for \(digits\)", told)
 
 
 def test_a_file_that_is_quantised_already_is_taken_as_it_is(tmp_path: Path) -> None:
