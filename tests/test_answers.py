@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pybench.campaign import recipe
+from pybench.catalogue.models import MODELS
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.workloads import AGREEMENT, KERNELS, STEP_PARTS, STEP_PEAK
 from tests.support.answers import answers, case_of, read_stored
@@ -55,6 +56,7 @@ _MODELS = {entry["factors"].get("model") for entries in GROUPS.values() for entr
 _RUNTIMES = {entry["factors"].get("runtime") for entries in GROUPS.values() for entry in entries}
 _NOT_REPLAYED = sorted(_RUNTIMES - {None, "tensorrt", "torch-graph"})
 _UNTRAINED = sorted(_MODELS - {"digits-cnn"}, key=str)
+_OF_PICTURES = sorted(name for name, row in MODELS.items() if name in _MODELS and not row.takes_ids)
 _AT_REST = ("gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w")
 _TIMES = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "cpu_cores_ratio",
           "peak_host_bytes", "peak_device_bytes", "gpu_energy_j", "gpu_net_energy_j", "cpu_energy_j",
@@ -239,6 +241,10 @@ CHANGES: tuple[Change, ...] = (
             *({"model": model, "checkpoint": None} for model in _UNTRAINED),
             {"workload": "train", "checkpoint": None},
         )
+    ),
+    *(
+        Change(why="pictures have no tokens", answer="idle", stored=None, now="seq_len", where={"model": model})
+        for model in _OF_PICTURES
     ),
     Change(why="solvers are new", answer="idle", stored=None, now="solver"),
     Change(why="weights alone are stored in blocks", answer="idle", stored=None, now="block_size"),

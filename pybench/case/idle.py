@@ -176,6 +176,10 @@ NO_REPLAYS = Idle(
     lambda case: not is_replayed(case) or case.arrivals != "closed",
     f"only {' and '.join(replaying())} replay a graph, and only in a closed loop without copies, text and `parts`",
 )
+NO_TOKENS = Idle(
+    lambda case: case.model_row is not None and not case.model_row.takes_ids,
+    "it sets the second dimension of token ids, and no input of the model has token ids",
+)
 NO_HEADS = Idle(lambda case: "heads" not in case.shaping(), "only models with heads have rates of them")
 SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")
 NOT_TOKENIZED = Idle(

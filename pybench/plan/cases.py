@@ -34,7 +34,6 @@ from pybench.plan.pictures import picture_problem
 from pybench.plan.quantising import pair_problems, quantiser_problems
 from pybench.plan.training import is_trained_on, trainable_models, untrainable
 
-_NO_IDS = "it sets the second dimension of token ids, and no input of the file has token ids"
 _KINDS = {"language": "a language model", "image": "an image model"}
 
 
@@ -69,8 +68,8 @@ class CaseBuilder:
         for path in (path for path, always in idle.items() if always and not damaged):
             name = str(path[-1])
             rule = factors_of(self.catalogue)[name].idle
-            because = _NO_IDS if rule is None else rule.because
-            self._say(path, f"`{name}` changes nothing in this entry", because, at_key=True)
+            assert rule is not None
+            self._say(path, f"`{name}` changes nothing in this entry", rule.because, at_key=True)
         return built
 
     def unused_defaults(self) -> list[Problem]:

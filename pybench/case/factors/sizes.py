@@ -81,6 +81,7 @@ class SizeFactors(RuntimeFactors):
         128,
         "tokens in a sample of a language model; in `generate`, its prompt",
         "tokens",
+        idle=idle.NO_TOKENS,
         minimum=2,
         answers=False,
         sets_work=True,
