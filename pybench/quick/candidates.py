@@ -122,6 +122,7 @@ def find_candidates(target: Target, only: Restriction) -> Candidates:
             found.append(case)
     if not found:
         raise _nothing(target, left_out)
+    found = found if only.precisions else _in_own_type(target, found)
     if target.is_of_library:
         look: RoughTiming | None = _look_at_library(target, found[0])
     elif target.file is None:
@@ -228,6 +229,13 @@ def _precisions(row: Runtime, backend: Backend | None, target: Target, only: Res
     if target.facts is None or not target.facts.is_quantised:
         return usual
     return tuple(name for name in usual if quantised_type(name) is not None)
+
+
+def _in_own_type(target: Target, cases: Sequence[Case]) -> list[Case]:
+    """Without those in FP32 of a file in another type, where the same runtime has the file's own type."""
+    own = set() if target.facts is None else set(target.facts.multiplies_in)
+    engines = {_engine(case) for case in cases if own == {case.precision} != {BASELINE}}
+    return [case for case in cases if case.precision != BASELINE or _engine(case) not in engines]
 
 
 def _nothing(target: Target, left_out: Sequence[LeftOut]) -> InputError:

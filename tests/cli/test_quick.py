@@ -222,6 +222,18 @@ def test_a_file_in_fp16_is_measured_as_it_is(capsys: pytest.CaptureFixture[str])
     assert row["throughput_samples_per_s"]["value"] == pytest.approx(64_000 / row["latency_ms"]["value"])
 
 
+def test_a_file_in_fp16_is_called_fp32_only_where_no_fp16_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openvino")
+    w = np.ones((8, 8), np.float16)
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])]
+    fed, written = (("x", onnx.TensorProto.FLOAT16, [2, 8]), ("y", onnx.TensorProto.FLOAT16, [2, 8]))
+    onnx.save(model(nodes, [fed], [written], {"w": w}), "half.onnx")
+    found = quick(capsys, "half.onnx", "--batch", "2", "--minutes", "0.01", "--runtime", "openvino")
+    called = {(row["runtime"], row["precision"]) for row in found["cases"]}
+    assert called >= {("onnxruntime", "fp32"), ("openvino", "fp16")}
+    assert ("openvino", "fp32") not in called
+
+
 def test_a_file_in_fp16_takes_arrays(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("fp16-weights-and-input", Path())
     (taken,) = onnx.load(path).graph.input
