@@ -4,7 +4,9 @@
 `multiprocessing` is not used: its children import the caller's main module again, which a user's script need not
 survive, and they stay when the parent is killed. A child here reads tasks from its standard input and ends with it.
 Tasks, functions and results travel as pickles, so a function is one of a module, or a `functools.partial` of it.
-A function travels once, before the first of its tasks, so what all of them need belongs to it.
+A function travels once to each child, before the first of its tasks, so what all of them need belongs to it.
+Functions and tasks become pickles when they are given, in the caller's thread: objects that remember what they were
+asked would change under a thread that writes them.
 """
 
 from __future__ import annotations
@@ -115,10 +117,10 @@ class Processes:
 
 
 class _Call(NamedTuple):
-    """A task for a child. `function`: None for that of the task before."""
+    """A task for a child, as pickles. `function`: None for that of the task before."""
 
-    function: Callable[[Any], Any] | None
-    task: object
+    function: bytes | None
+    task: bytes
 
 
 class RunningTasks(Generic[Task, Result]):
@@ -135,10 +137,11 @@ class RunningTasks(Generic[Task, Result]):
         """`then`: modules that the children import when no task is left. `before`: tasks that they do first."""
         self._function = function
         self._close = close
-        self._tasks: _Tasks[Task] = _Tasks()
+        self._tasks: _Tasks[Task] = _Tasks(are_written=bool(children))
         self._results: dict[int, Result] = {}
         self._failures: list[BaseException] = []
-        state = (function, self._tasks, self._results, self._failures, then)
+        written = _pickled(function) if children else b""
+        state = (written, self._tasks, self._results, self._failures, then)
         earlier: list[threading.Thread] = [] if before is None else before._hands
         self._hands: list[threading.Thread] = [
             threading.Thread(target=_hand_over, args=(child, hand, *state), daemon=True)
@@ -168,7 +171,7 @@ class RunningTasks(Generic[Task, Result]):
             self.end()
             helps = self._tasks.count_waiting() > leaving * len(self._hands)
             while helps and not self._failures and (taken := self._tasks.take()) is not None:
-                number, task = taken
+                number, task, _ = taken
                 self._results[number] = self._function(task)
             for hand in self._hands:
                 hand.join()
@@ -181,17 +184,21 @@ class RunningTasks(Generic[Task, Result]):
 
 
 class _Tasks(Generic[Task]):
-    """Numbered tasks for several threads, each of which takes one whenever it has done one."""
+    """Numbered tasks, each with its pickle, for several threads, each of which takes one whenever it has done one."""
 
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[int, Task]] = deque()
+    def __init__(self, *, are_written: bool) -> None:
+        """`are_written`: whether tasks get pickles: without children nobody reads them."""
+        self._are_written = are_written
+        self._waiting: deque[tuple[int, Task, bytes]] = deque()
         self._count = 0
         self._are_all = False
         self._changed = threading.Condition()
 
     def add(self, tasks: Sequence[Task]) -> None:
+        written = [_pickled(task) if self._are_written else b"" for task in tasks]
         with self._changed:
-            self._waiting.extend(enumerate(tasks, start=self._count))
+            numbers = range(self._count, self._count + len(tasks))
+            self._waiting.extend(zip(numbers, tasks, written, strict=True))
             self._count += len(tasks)
             self._changed.notify_all()
 
@@ -204,7 +211,7 @@ class _Tasks(Generic[Task]):
         with self._changed:
             return len(self._waiting)
 
-    def take(self) -> tuple[int, Task] | None:
+    def take(self) -> tuple[int, Task, bytes] | None:
         """Waits for a task; None: no more comes."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._are_all)
@@ -233,15 +240,17 @@ def serve() -> None:
         sys.path[:] = pickle.load(tasks)
         function: Callable[[Any], Any] = repr
         while True:
-            with no_collection():  # a task has no cycles, and may be of many objects
-                call = pickle.load(tasks)
+            call = pickle.load(tasks)
             if not isinstance(call, _Call):
                 _import(call)
                 continue
             if call.function is not None:
-                function = call.function
+                with no_collection():
+                    function = pickle.loads(call.function)
                 gc.freeze()  # what its tasks need stays: nobody needs to look through it for cycles
-            results.write(_answer(function, call.task))
+            with no_collection():  # a task has no cycles, and may be of many objects
+                task = pickle.loads(call.task)
+            results.write(_answer(function, task))
             results.flush()
 
 
@@ -275,7 +284,7 @@ def _pickled(value: object) -> bytes:
 def _hand_over(
     child: subprocess.Popen[bytes],
     earlier: threading.Thread | None,
-    function: Callable[[Any], Any],
+    function: bytes,
     tasks: _Tasks[Any],
     results: dict[int, Any],
     failures: list[BaseException],
@@ -285,10 +294,10 @@ def _hand_over(
     gives it other tasks before."""
     if earlier is not None:
         earlier.join()
-    told: Callable[[Any], Any] | None = function
+    told: bytes | None = function
     try:
         while not failures and (taken := tasks.take()) is not None:
-            number, task = taken
+            number, _, task = taken
             is_found, found = _ask(child, _Call(told, task))
             told = None
             if not is_found:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -63,6 +64,20 @@ def open_lock(_: int) -> object:
     if is_child():
         return threading.Lock()
     return time.sleep(0.5)
+
+
+class Written:
+    """Says which thread makes its pickle."""
+
+    by: ClassVar[list[int]] = []
+
+    def __reduce__(self) -> tuple[type[Written], tuple[()]]:
+        self.by.append(threading.get_ident())
+        return Written, ()
+
+    def __call__(self, task: object) -> int:
+        time.sleep(0.1)
+        return os.getpid()
 
 
 def fail_in_parent(wait_s: float) -> str:
@@ -333,3 +348,12 @@ def test_a_function_travels_once_for_all_of_its_tasks_and_the_next_one_takes_its
         assert {times for _, times in processes.map(Counted(), list(range(6)))} == {0, 2}
     finally:
         processes.close()
+
+
+def test_pickles_are_made_in_the_callers_thread() -> None:
+    """Another thread would write objects while the caller changes them, such as what a case remembers."""
+    processes = Processes(2)
+    Written.by.clear()
+    assert len(set(processes.map(Written(), [Written() for _ in range(4)]))) == 2
+    processes.close()
+    assert Written.by == [threading.get_ident()] * 5  # the function's and each task's
