@@ -38,6 +38,7 @@ from pybench.errors import UnsupportedError
 from pybench.measure import SensorProfile
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
+from pybench.onnx_file.facts import stored_bytes
 from pybench.runtimes.memory import memory_errors
 
 
@@ -65,5 +66,6 @@ def make(
         request = MakeRequest(kind, recipe["parameters"], inputs, files, models, sensors or {}, unfinished)
         result: Result = maker.make(request, path)
     result.labels = {"device": "cpu", **result.labels, "kind": kind}
-    result.metrics["model_bytes"] = Quantity(value=float(path.stat().st_size), method="size of the file")
+    size = stored_bytes(path) if path.suffix == ".onnx" else path.stat().st_size
+    result.metrics["model_bytes"] = Quantity(value=float(size), method="size of the file")
     return result

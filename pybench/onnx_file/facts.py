@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybench.onnx_file.graph import OnnxGraph, OnnxModel, OnnxNode, Value
+from pybench.onnx_file.graph import OnnxGraph, OnnxModel, OnnxNode, Value, read_model
 from pybench.onnx_file.products import floating_types, is_quantised
 
 ONNX_DOMAIN = "ai.onnx"
@@ -100,6 +100,12 @@ def weight_files(model: OnnxModel) -> list[str]:
     """The files in which weights lie that are not in the model's own, sorted; relative to its folder."""
     graphs = (model.graph, *_bodies(model.graph))
     return sorted({beside.location for graph in graphs for beside in (graph.beside or {}).values()})
+
+
+def stored_bytes(path: Path) -> int:
+    """The size of an ONNX file together with the files beside it in which its weights lie."""
+    beside = (path.with_name(name) for name in weight_files(read_model(path)))
+    return path.stat().st_size + sum(file.stat().st_size for file in beside if file.is_file())
 
 
 def free_dimensions(value: Value) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError, UsageError
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
 from pybench.measure.timing.memory import peak_bytes_of
+from pybench.onnx_file.facts import stored_bytes
 from pybench.onnx_file.graph import read_properties
 from pybench.runtimes import providers
 from pybench.runtimes.device import narrow
@@ -57,7 +58,7 @@ class NativeSession:
         self.kind = kind
         self.labels: dict[str, Any] = {}
         self.metadata = read_properties(path)
-        self.model_bytes = path.stat().st_size
+        self.model_bytes = stored_bytes(path)
         self.compile_s: float | None = None
         self.device_uuid = measure.visible_gpus()[0] if kind == "cuda" else None
         self.inputs = tuple(_spec(port, path) for port in opened["inputs"])

@@ -32,6 +32,7 @@ from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError
 from pybench.kernels.launches import KernelLaunches, profile_of_launches
 from pybench.kernels.profile import Profile
+from pybench.onnx_file.facts import stored_bytes
 from pybench.runtimes import bfloat16, providers
 from pybench.runtimes.device import narrow
 from pybench.runtimes.launched import Kernels, launched_by
@@ -96,7 +97,7 @@ class OnnxRuntimeSession:
         self.path = path
         self.kind = kind
         self.labels = labels
-        self.model_bytes = path.stat().st_size
+        self.model_bytes = stored_bytes(path)
         self.compile_s: float | None = started.seconds
         self.device_uuid = labels.get("device_uuid")
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)

@@ -20,6 +20,7 @@ from pybench.catalogue.causes import Cause
 from pybench.errors import UnsupportedError
 from pybench.kernels.operators import profile_of_runs
 from pybench.kernels.profile import Profile
+from pybench.onnx_file.facts import stored_bytes
 from pybench.onnx_file.graph import read_graph
 from pybench.runtimes import bfloat16
 from pybench.runtimes.session import Arrays
@@ -57,15 +58,9 @@ def _run(session: onnxruntime.InferenceSession, inputs: Arrays) -> None:
 
 def _refuse_large(path: Path) -> None:
     free_bytes = measure.available_bytes()
-    file_bytes = sum(file.stat().st_size for file in (path, *_beside(path)))
+    file_bytes = stored_bytes(path)
     if free_bytes is not None and file_bytes > SPARE_RATIO * free_bytes:
         raise UnsupportedError(
             f"{path.name} has {file_bytes} bytes, and {free_bytes} bytes of memory are free: too few to open it twice",
             code=Cause.NO_ROOM_FOR_PROFILE,
         )
-
-
-def _beside(path: Path) -> set[Path]:
-    """Files of external weights."""
-    beside = read_graph(path).beside or {}
-    return {path.with_name(one.location) for one in beside.values() if path.with_name(one.location).is_file()}

@@ -26,6 +26,7 @@ from pybench.catalogue.precisions import floating_type
 from pybench.catalogue.refusals import refuse_precision, refuse_transfers
 from pybench.catalogue.runtimes import RUNTIMES
 from pybench.errors import InputError, UnsupportedError, in_short
+from pybench.onnx_file.facts import stored_bytes
 from pybench.onnx_file.graph import read_graph
 from pybench.runtimes.memory import memory_errors
 from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
@@ -56,7 +57,7 @@ class OpenVinoSession:
 
     def __init__(self, compiled: openvino.CompiledModel, path: Path, seconds: float) -> None:
         self.path = path
-        self.model_bytes = path.stat().st_size
+        self.model_bytes = stored_bytes(path)
         self.compile_s: float | None = seconds
         graph = read_graph(path)
         self.metadata = dict(graph.properties)
