@@ -64,21 +64,24 @@ Line = tuple[TradeOff, ...]
 
 
 def trade_off_tables(finding: ProtocolFinding) -> list[Table]:
-    """Two tables for each contrast that compares inference: `table1` and `table1-by-batch`, then `table1-2`, ..."""
+    """Two tables for each contrast that compares inference: `table1` and `table1-by-batch`, then `table1-2`, ...
+
+    Only the second where batches are what is compared: the first has a row for what is one model but for the batch."""
     found = [pair for pair in zip(finding.contrasts, finding.trade_offs, strict=True) if pair[1]]
     tables = []
     for number, (contrast, rows) in enumerate(found, start=1):
         name = "table1" if number == 1 else f"table1-{number}"
-        tables += [_short_table(name, contrast, rows), _full_table(f"{name}-by-batch", contrast, rows)]
+        tables += [] if "batch" in contrast.baseline else [_short_table(name, contrast, rows)]
+        tables.append(_full_table(f"{name}-by-batch", contrast, rows))
     return tables
 
 
 def lines_of(contrast: Contrast, rows: Sequence[TradeOff]) -> list[tuple[str, Line]]:
     """(what it is, its rows at each batch) of everything that is one model but for the batch."""
-    names = line_factors(contrast, rows)
+    names, apart = line_factors(contrast, rows), _told_apart(contrast, rows)
     lines: dict[tuple[object, ...], list[TradeOff]] = {}
     for row in rows:
-        lines.setdefault(_line_key(row.case), []).append(row)
+        lines.setdefault(_line_key(row.case, apart), []).append(row)
     return [
         (factor_label(line[0].case, names), tuple(sorted(line, key=lambda row: row.case.batch)))
         for line in lines.values()
@@ -87,12 +90,13 @@ def lines_of(contrast: Contrast, rows: Sequence[TradeOff]) -> list[tuple[str, Li
 
 def line_factors(contrast: Contrast, rows: Sequence[TradeOff]) -> tuple[str, ...]:
     """The baseline's factors, and others that tell lines apart if those do not."""
-    cases = list({_line_key(row.case): row.case for row in rows}.values())
+    apart = _told_apart(contrast, rows)
+    cases = list({_line_key(row.case, apart): row.case for row in rows}.values())
     names = tuple(contrast.baseline)
     if len({case_text(case, names) for case in cases}) == len(cases):
         return names
-    more = [name for name in varying_factors(cases) if not is_protocol(name) and name not in ("batch", *names)]
-    return (*names, *more)
+    varying = [name for name in varying_factors(cases) if name in apart or not (name == "batch" or is_protocol(name))]
+    return (*names, *(name for name in varying if name not in names))
 
 
 def factor_label(case: Case, names: Sequence[str]) -> str:
@@ -121,9 +125,22 @@ def standing_text(line: Line) -> tuple[str, TradeOffVerdict]:
     return "; ".join(texts), TradeOffVerdict.NOT_JUDGED
 
 
-def _line_key(case: Case) -> tuple[object, ...]:
-    """Batch aside, and how long it was measured."""
-    return tuple((name, value) for name, value in case.factors().items() if name != "batch" and not is_protocol(name))
+def _told_apart(contrast: Contrast, rows: Sequence[TradeOff]) -> frozenset[str]:
+    """Factors that usually vary with the batch, and here make lines of their own: the batch where the baseline names
+    it, and how long was measured where that alone tells cases apart."""
+    same: dict[tuple[object, ...], list[Case]] = {}
+    for row in rows:
+        same.setdefault((row.case.batch, *_line_key(row.case, frozenset())), []).append(row.case)
+    apart = {name for cases in same.values() for name in varying_factors(cases) if is_protocol(name)}
+    return frozenset(apart | ({"batch"} & set(contrast.baseline)))
+
+
+def _line_key(case: Case, apart: frozenset[str]) -> tuple[object, ...]:
+    """Batch aside, and how long it was measured. `apart`: of these, what tells lines apart."""
+    factors = case.factors().items()
+    return tuple(
+        (name, value) for name, value in factors if name in apart or not (name == "batch" or is_protocol(name))
+    )
 
 
 # --- one row a precision ---------------------------------------------------------------------------------------------
@@ -224,9 +241,10 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     }
     heads = {metric: metric_title(METRICS[metric], units[metric]) for metric in shown}
     heads |= {"model_bytes": f"{_engine(rows)} ({units['model_bytes'].name})"} if "model_bytes" in units else {}
+    by_batch = "batch" in contrast.baseline  # what a row is says its batch then
     columns = (
         Column(_head(contrast), ("case", "case_id")),
-        Column("Batch", ("batch",), numeric=True),
+        *([] if by_batch else [Column("Batch", ("batch",), numeric=True)]),
         *(Column(heads[metric], estimate_fields(metric), numeric=True) for metric in shown),
         Column("Speed-up", ("speedup",), numeric=True),
         Column("Energy reduction (%)", ("energy_reduction_percent",), numeric=True),
@@ -239,7 +257,8 @@ def _full_table(name: str, contrast: Contrast, rows: Sequence[TradeOff]) -> Tabl
     for row in rows:
         figures = [_mean_cell(row.figures[metric], metric, units[metric]) for metric in shown]
         label = factor_label(row.case, names)
-        cells.append((Cell(label, csv=(label, row.case.id)), number_cell(row.case.batch), *figures, *_verdicts(row)))
+        batch = [] if by_batch else [number_cell(row.case.batch)]
+        cells.append((Cell(label, csv=(label, row.case.id)), *batch, *figures, *_verdicts(row)))
     notes = (
         *_notes(contrast, rows, ()),
         "Brackets: 95 % intervals, of accuracies by scores over images, of the rest Student's over repetitions.",
