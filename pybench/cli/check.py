@@ -23,7 +23,7 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     )
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
-    from pybench.dataset.other_builds import describe, other_builds
+    from pybench.dataset.executed_artefacts import executed_artefacts
     from pybench.processes import all_cores
     from pybench.report.sections.reliability.coverage import coverage_table
     from pybench.report.sections.reliability.software import software_table
@@ -32,15 +32,16 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         dataset = load(directory, hash_all=True, processes=processes)
     coverage = measure(dataset)
     software = SoftwareComparisons(dataset.software).declared(dataset.plan.cases, declared(dataset))
-    builds = other_builds(dataset.campaign)
+    artefacts = executed_artefacts(dataset.campaign)
     if as_json:
-        print_json({**coverage.as_json(), "software": software_json(software), "other_builds": builds})
+        of_artefacts = {"other_builds": artefacts.other, "gone_artefacts": artefacts.gone}
+        print_json({**coverage.as_json(), "software": software_json(software), **of_artefacts})
     else:
         print_tables([coverage_table(coverage), software_table(software)])
         for sentence in (describe_exclusions(software.values()), describe_unstated(software.values())):
             if sentence is not None:
                 print(sentence[0].upper() + sentence[1:])
-        print("\n".join(describe(builds)), end="\n" if builds else "")
+        print(*artefacts.sentences(), sep="\n")
     if not coverage.is_full:
         raise CoverageError(
             coverage.uncovered_text,

@@ -62,7 +62,7 @@ def test_runs_of_a_copied_directory_are_those_of_one_campaign(plan: str, capsys:
     capsys.readouterr()
     assert main(["check", "here", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["covered"], found["other_builds"]) == (2, {})
+    assert (found["covered"], found["other_builds"], found["gone_artefacts"]) == (2, {}, {})
 
 
 def test_runs_of_another_build_are_counted(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,3 +75,14 @@ def test_runs_of_another_build_are_counted(plan: str, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main(["check", "here"]) == 0
     assert f"1 run executed another build of {built}: what the campaign says of this file" in capsys.readouterr().out
+
+
+def test_an_artefact_that_is_gone_is_told(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", plan, "--out", "here"]) == 0
+    (making,) = CampaignDirectory(Path("here")).made()
+    shutil.rmtree(making.path)
+    capsys.readouterr()
+    assert main(["check", "here"]) == 0
+    told = capsys.readouterr().out
+    assert f"artefacts/{making.path.name}/model.onnx is gone, which 2 runs executed" in told
+    assert "another build" not in told
