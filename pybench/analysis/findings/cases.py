@@ -51,6 +51,11 @@ class MetricFinding:
     methods: tuple[str, ...]
     over_units: bool
 
+    @property
+    def is_geometric(self) -> bool:
+        """Whether the mean is geometric, as `estimate_of` takes it."""
+        return self.metric.mean == "geometric" and all(value > 0 for value in self.points.values())
+
     def as_json(self) -> dict[str, Any]:
         return {
             "unit": self.metric.unit,

@@ -114,7 +114,7 @@ def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
     """The judgement that decides: of several accuracies the worst verdict's."""
     concerned = [judgement for judgement in judgements if judgement.criterion == criterion]
     if not concerned:
-        return estimate_cell(None, why_none="does not apply to this workload")
+        return estimate_cell(None, why_none="the plan measures no such number for this case")
     order = (Verdict.REJECTED, Verdict.UNDECIDED, Verdict.ACCEPTED)
     deciding = min(concerned, key=lambda judgement: order.index(judgement.verdict))
     signed = criterion.kind == "difference"

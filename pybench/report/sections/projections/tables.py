@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pybench.catalogue.catalogue import Catalogue
 from pybench.projection import Projection
 from pybench.projection.measured import part_of
@@ -10,6 +12,7 @@ from pybench.projection.scenario import INPUTS, USUAL, Assumption, PublishedResu
 from pybench.projection.simulate import FLEET_PROBABILITY, InputShare
 from pybench.report.numbers import format_plain, significant
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
+from pybench.words import counted
 
 _DIGITS = 3  # a projection is no measurement: more digits would promise too much
 _SHARE_COLUMNS = (
@@ -175,8 +178,17 @@ def _inputs_table(projection: Projection, catalogue: Catalogue) -> Table:
         )
         for name, row in INPUTS.items()
     )
-    note = "Results partly follow from inputs that were chosen. Quartiles are those of a log-normal distribution."
-    return Table("projection-inputs", "Inputs of the scenario", columns, rows, (note,))
+    return Table("projection-inputs", "Inputs of the scenario", columns, rows, tuple(_input_notes(given)))
+
+
+def _input_notes(given: Mapping[str, Assumption]) -> list[str]:
+    untold = sum(one.measured is None and one.source is None and one.chosen is None for one in given.values())
+    notes = [f"Of {counted(untold, 'input')} nothing says why it is as it is."] if untold else []
+    if any(one.chosen is not None for one in given.values()):
+        notes.append("Results partly follow from inputs that were chosen.")
+    if any(one.distribution is not None and one.distribution.form == "quartiles" for one in given.values()):
+        notes.append("Quartiles are those of a log-normal distribution.")
+    return notes
 
 
 def why(assumption: Assumption, catalogue: Catalogue) -> str:

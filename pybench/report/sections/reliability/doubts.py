@@ -114,8 +114,14 @@ def _group_doubts(found: Sequence[BoardEffects], where: str, differ: str, severa
     """`where`: on what the blocks ran; then the words that lead where effects differ between these, and where not."""
     if not found:
         return []
+    tested = sum(one.p_value is not None for one in found)
+    if not tested:
+        once = "no effect has two blocks on each" if not found[0].of_models else "no effect has two boards of each"
+        return [Sentence(several, f"blocks ran on {where}; {once}, so nothing says whether they differ.", "neutral")]
     differing = sum(one.differs for one in found)
-    ran = f"blocks ran on {where}, and {differing} of {len(found)} declared effects differ between them"
+    ran = f"blocks ran on {where}, and {differing} of {tested} declared effects differ between them"
+    if tested < len(found):
+        ran = f"{ran}; {len(found) - tested} more could not be tested"
     if not differing:
         return [Sentence(several, f"{ran} (Holm's p below 0.05).", "neutral")]
     text = (

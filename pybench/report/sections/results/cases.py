@@ -109,7 +109,7 @@ _METRIC_COLUMNS = (
     Column("Median", ("median",), numeric=True),
 )
 _METRIC_NOTES = (
-    "Units as stored. Means of times, rates, sizes and energies are geometric.",
+    "Units as stored. Means of times, rates, sizes and energies are geometric, unless a value is not above 0.",
     "± absolute: half the 95 % interval of the number itself, which includes the gain of the board.",
 )
 
@@ -244,9 +244,19 @@ def _notes(cases: Sequence[CaseFinding], shown: Sequence[str]) -> list[str]:
     if not cases[0].case.workload_row.timed:
         return [*notes, *_unit_notes(cases), f"n is the number of runs, not of {_unit_word(cases)}s."]
     notes.append("Geometric means over repetitions with 95 % intervals; n is the number of repetitions.")
+    notes += _arithmetic_notes([case.metrics[name] for case in cases for name in shown if name in case.metrics])
     if any(case.metrics[name].metric.is_interval for case in cases for name in shown if name in case.metrics):
         notes.append("Bounds contain the CPU energy if the assumed power bounds are right; they are not measured.")
     return notes
+
+
+def _arithmetic_notes(findings: Sequence[MetricFinding]) -> list[str]:
+    """Which means are not geometric: of a whole column, or where a value is not above 0."""
+    arithmetic = [found for found in findings if not found.is_geometric and found.estimate is not None]
+    whole = dict.fromkeys(found.metric.label for found in arithmetic if found.metric.mean != "geometric")
+    some = dict.fromkeys(found.metric.label for found in arithmetic if found.metric.mean == "geometric")
+    notes = [f"Means of these are arithmetic: {', '.join(whole)}."] if whole else []
+    return notes + ([f"Where a value is not above 0, so is the mean of {' and of '.join(some)}."] if some else [])
 
 
 def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:

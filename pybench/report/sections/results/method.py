@@ -17,7 +17,8 @@ The unit of the analysis is the repetition. Every run is a separate process, and
 plan has {repetitions}. Each repetition is a block in which every case runs once, in an order drawn from the seed
 {seed}. {unequal}{timed}Accuracy cases run in the first two blocks at most, because predictions do not vary.
 
-Means of times, rates, sizes and energies are geometric; other means are arithmetic. Each mean over repetitions has a
+Means of times, rates, sizes and energies are geometric, unless a value is not above 0, as a net energy near 0 may be;
+other means are arithmetic. Each mean over repetitions has a
 skew-adjusted t interval, for any number of repetitions. This is Student's t interval with a wider bound on the side of
 the longer tail. In simulations, bootstrap intervals contained the true value less often. If all repetitions are equal,
 the mean has no interval, and a note says so.
