@@ -64,15 +64,19 @@ def read_json(path: Path, hint: str | None = None, *, text: bytes | None = None)
     """A JSON object, or `CorruptError` that names the file and the place. `hint`: what helps where it is no file of a
     campaign's. `text`: the file's content where it has been read."""
     try:
-        content = json.loads(path.read_bytes() if text is None else text)
+        content = json.loads(path.read_bytes() if text is None else text, parse_constant=_refuse_constant)
     except FileNotFoundError as error:
         gone = "the run says `complete`, so somebody removed it"
         raise CorruptError(f"{path} is missing", hint=hint or gone) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: no JSON, no UTF-8, or no number
         raise CorruptError(f"{path} cannot be read: {error}", hint=hint or restore_hint(path)) from error
     if not isinstance(content, dict):
         raise CorruptError(f"{path} contains {type(content).__name__}, not an object", hint=hint or restore_hint(path))
     return content
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no number of JSON")
 
 
 def restore_hint(path: Path) -> str:

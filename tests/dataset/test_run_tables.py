@@ -76,7 +76,6 @@ NUMBERS = b'{"metrics": {"n": [1, -0, 2.50, 1e5, 18446744073709551616]}, "window
     [
         b"",
         b', "infinite": 1e999',
-        b', "not_a_number": NaN',
         b', "alone": "\\ud800"',
         b', "twice": 1, "twice": 2',
     ],
@@ -88,7 +87,11 @@ def test_whatever_python_reads_is_read_with_the_same_values(tmp_path: Path, more
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b'{"a": 01}', b"{}", b'{"schema_version": 2}']
+    "text",
+    [
+        *(b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"{}"),
+        *(b'{"a": 01}', b'{"a": NaN}', b'{"a": -Infinity}', b'{"schema_version": 2}'),
+    ],
 )
 def test_whatever_python_refuses_is_refused_in_the_same_words(tmp_path: Path, text: bytes) -> None:
     told = []
