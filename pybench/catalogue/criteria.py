@@ -313,7 +313,9 @@ _LIST = (
         "max",
         "error of the outputs over what the inputs change, of the case itself",
     ),
-    CriterionKind("cosine_min", "cosine_ratio", "absolute", "min", "cosine of the outputs, of the case itself"),
+    CriterionKind(
+        "cosine_min", "cosine_ratio", "absolute", "min", "cosine of the outputs, of the case itself", is_share=True
+    ),
     CriterionKind(
         "top1_agreement_min",
         "top1_agreement_ratio",
@@ -390,14 +392,18 @@ CRITERIA: dict[str, CriterionKind] = {
 }
 
 
+MOST_RATIO = 1e9  # of a bound, and its inverse the least: no two cases of one comparison differ by more
+
+
 def threshold_problem(kind: CriterionKind, threshold: Any) -> str | None:
-    """What is wrong with a threshold, or None. Ratios and rates are positive and finite, differences finite."""
+    """What is wrong with a threshold, or None. Rates are positive and finite, differences finite."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         return f"{kind.name} takes a number, not {threshold!r}"
     if kind.is_share and not 0 < threshold <= 1:
         return f"{kind.name} takes a share above 0 and up to 1, not {threshold}"
+    if kind.kind == "ratio" and not 1 / MOST_RATIO <= threshold <= MOST_RATIO:
+        return f"{kind.name} takes a ratio from {1 / MOST_RATIO:g} to {MOST_RATIO:g}, not {threshold}"
     if not math.isfinite(threshold) or (kind.kind != "difference" and threshold <= 0):
-        wanted = {"ratio": "a finite ratio above 0", "absolute": "a finite number above 0"}.get(kind.kind)
-        wanted = wanted or "a finite number"
+        wanted = "a finite number" if kind.kind == "difference" else "a finite number above 0"
         return f"{kind.name} takes {wanted}, not {threshold}"
     return None

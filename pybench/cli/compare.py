@@ -121,9 +121,10 @@ def _judge(comparison: Comparison, before: Path, after: Path) -> None:
             hint="add --across-boards to compare runs on different models of GPU or CPU",
         )
     if not comparison.judged:
+        why = next((change.why for change in comparison.changes if change.why), "no metric is on both sides")
         raise UsageError(
-            f"{before} and {after} have no metric on both sides that is to be judged, so nothing was judged",
-            hint="name a metric of both sides with --metric; `pybench check DIR` says which runs are missing",
+            f"{before} and {after}: nothing was judged ({why})",
+            hint="name another metric with --metric; `pybench check DIR` says which runs are missing",
         )
     if comparison.regressions:
         first, number = comparison.regressions[0], counted(len(comparison.regressions), "regression")

@@ -244,7 +244,8 @@ def _values_of(factor: str, cases: Sequence[Case]) -> str:
     return ", ".join(values[:8])
 
 
-def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
+def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str | None:
+    """For a hint: the workloads, or what the metric is, where a setting such as a lower precision makes it."""
     base, _, bound = metric.partition("@")
     row = catalogue.metrics.get(base)
     if row is not None and row.is_per_bound:
@@ -258,6 +259,8 @@ def _who_yields(metric: str, catalogue: Catalogue = BUILT_IN) -> str:
         for model in (None, *catalogue.models_of(row))
     ]
     those = [case for case in usual if metric in metrics_of(case)]
+    if not those:
+        return None if row is None else f"it is: {row.meaning}"
     needs_ids = any(case.workload_row.model == "required" for case in those) and all(
         case.model_row is None or case.model_row.takes_ids for case in those
     )

@@ -15,7 +15,7 @@ from pybench.case.factors import factors_of
 from pybench.case.references import curve_names, reference_names
 from pybench.case.repetitions import LOOKS, MOST_REPETITIONS, UNTIL
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
-from pybench.catalogue.criteria import CriterionKind, compared_of, criteria_of
+from pybench.catalogue.criteria import MOST_RATIO, CriterionKind, compared_of, criteria_of
 from pybench.catalogue.protocols import PROTOCOLS
 from pybench.catalogue.validities import VALIDITIES
 from pybench.document.keys import described
@@ -233,9 +233,11 @@ def _one_or_many(one: Schema) -> Schema:
 
 
 def _threshold(kind: CriterionKind) -> Schema:
-    least = {} if kind.kind == "difference" else {"exclusiveMinimum": 0}
-    most = {"maximum": 1} if kind.is_share else {}
-    return {"description": kind.meaning, "type": "number", **least, **most}
+    if kind.kind == "ratio":
+        limits: Schema = {"minimum": 1 / MOST_RATIO, "maximum": MOST_RATIO}
+    else:
+        limits = {} if kind.kind == "difference" else {"exclusiveMinimum": 0}
+    return {"description": kind.meaning, "type": "number", **limits, **({"maximum": 1} if kind.is_share else {})}
 
 
 def _alternatives(factor: Factor) -> list[Schema]:

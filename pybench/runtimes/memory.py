@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 from pybench.errors import DeviceMemoryError, PybenchError
 
-# Words of allocators: torch's CPU and CUDA ones, C++'s, onnxruntime's arena, cuBLAS and cuDNN handles, CUDA itself, as
-# torch and onnxruntime say it.
+# Words of allocators: torch's CPU and CUDA ones, numpy's, C++'s, onnxruntime's arena, cuBLAS and cuDNN handles, CUDA
+# itself, as torch and onnxruntime say it.
 ALLOCATOR_WORDS = (
     "can't allocate memory",
+    "array is too big",
     "cuda out of memory",
     "cuda error: out of memory",
     "cuda failure 2:",

@@ -45,12 +45,12 @@ def test_a_plan_takes_it_and_refuses_a_wrong_bound(tmp_path: Path, capsys: pytes
     assert main(["validate", str(plan)]) == EXIT_OK
     plan.write_text(PLAN.format(bound=-1))
     assert main(["validate", str(plan)]) == EXIT_USAGE
-    assert "compile_s_ratio_max takes a finite ratio above 0, not -1" in capsys.readouterr().err
+    assert "compile_s_ratio_max takes a ratio from 1e-09 to 1e+09, not -1" in capsys.readouterr().err
 
 
 def test_the_schema_and_the_documents_describe_it() -> None:
     described = plan_schema()["$defs"]["Accept"]["properties"][ROW.name]
-    assert described == {"description": ROW.meaning, "type": "number", "exclusiveMinimum": 0}
+    assert described == {"description": ROW.meaning, "type": "number", "minimum": 1e-9, "maximum": 1e9}
     assert f"| `{ROW.name}` | {ROW.meaning} | `compile_s` |" in TABLES["criteria"]().splitlines()
 
 

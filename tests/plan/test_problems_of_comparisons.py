@@ -41,7 +41,10 @@ criteria:
             "10:42: `gpu_net_energy_per_token_ratio_max` needs gpu_net_energy_per_token_j, which no compared case",
         ),
         ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
-        ("{baseline: {precision: fp32}, accept: {speedup_min: 0}}", "10:55: speedup_min takes a finite ratio above 0"),
+        (
+            "{baseline: {precision: fp32}, accept: {speedup_min: 0}}",
+            "10:55: speedup_min takes a ratio from 1e-09 to 1e+09, not 0",
+        ),
     ],
 )
 def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, criteria: str, expected: str) -> None:
