@@ -126,8 +126,10 @@ def standing_text(line: Line) -> tuple[str, TradeOffVerdict]:
 
 
 def _told_apart(contrast: Contrast, rows: Sequence[TradeOff]) -> frozenset[str]:
-    """Factors that usually vary with the batch, and here make lines of their own: the batch where the baseline names
-    it, and how long was measured where that alone tells cases apart."""
+    """Factors that usually vary with the batch, and here make lines of their own.
+
+    That is the batch where the baseline names it, and how long was measured where that alone tells cases apart.
+    """
     same: dict[tuple[object, ...], list[Case]] = {}
     for row in rows:
         same.setdefault((row.case.batch, *_line_key(row.case, frozenset())), []).append(row.case)
