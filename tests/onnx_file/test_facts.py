@@ -10,10 +10,11 @@ import onnx
 import pytest
 
 from pybench.errors import InputError
-from pybench.onnx_file.facts import facts_of, free_dimensions
+from pybench.onnx_file.facts import facts_of, free_dimensions, stored_bytes
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
 from tests.support.onnx_files import write
+from tests.support.onnx_models import save_with_weights_beside
 
 
 @pytest.mark.parametrize("name", ["plain", "torch-by-tracing", "torch-by-dynamo", "several-inputs", "quantised-to-qdq"])
@@ -74,3 +75,11 @@ def test_a_file_that_is_no_sound_model_is_one_error(tmp_path: Path, name: str, s
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         read_sound(tmp_path / "model.onnx")
+
+
+def test_the_size_of_a_file_counts_its_weights_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "mine.onnx"
+    save_with_weights_beside(path, "weights.bin")
+    assert stored_bytes(path) == path.stat().st_size + (tmp_path / "weights.bin").stat().st_size
+    plain = write("plain", tmp_path)
+    assert stored_bytes(plain) == plain.stat().st_size

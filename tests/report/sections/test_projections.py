@@ -19,6 +19,8 @@ def test_the_section_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "From tokens to a fleet" in text
     assert "chosen: a guess" in text
+    assert "Results partly follow from inputs that were chosen." in text
+    assert ("Quartiles are those of a log-normal distribution." in text) == ("quartiles" in SCENARIO)
     assert "Scenario small. Only inputs that are marked" in text
     assert (tmp_path / "with/tables/projection-queries.csv").read_text().startswith("query,median_wh,lower_quartile_wh")
     assert "<svg" in (tmp_path / "with/figures/projection.svg").read_text()

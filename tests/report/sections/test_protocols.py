@@ -81,6 +81,35 @@ def test_the_full_table_has_every_metric_of_every_case(page: Path) -> None:
     ]  # fmt: skip
 
 
+def trade_offs_of(folder: Path, factor: str, values: tuple[int, ...], baseline: dict[str, object]) -> Path:
+    """A report on FP32 and INT8 at each value of a factor."""
+    cases = [
+        INFER.with_factors(precision=precision, **{factor: value}) for precision in ("fp32", "int8") for value in values
+    ]
+    declared = {"baseline": baseline, "accept": {"speedup_min": 1.15}}
+    builder = CampaignBuilder(folder, cases, repetitions=3, declared=declared, protocols=[NAME])
+    for block in (1, 2, 3):
+        for number, case in enumerate(cases):
+            builder.run(case, block, {"latency_mean_ms": 10.0 - number + 0.01 * block})
+    return write_report(load(folder))
+
+
+def test_cases_that_differ_in_how_long_was_measured_have_rows_of_their_own(tmp_path: Path) -> None:
+    page = trade_offs_of(tmp_path / "c", "iterations", (5, 300), {"precision": "fp32"})
+    found = {row["case"]: float(row["speedup_batch_1"]) for row in rows_of(page, "table1")}
+    assert list(found) == ["FP32, iterations 5", "FP32, iterations 300", "INT8, iterations 5", "INT8, iterations 300"]
+    assert found["INT8, iterations 5"] == pytest.approx(10 / 8, rel=0.01)
+    assert found["INT8, iterations 300"] == pytest.approx(9 / 7, rel=0.01)
+
+
+def test_batches_that_are_compared_are_no_row_over_batches(tmp_path: Path) -> None:
+    page = trade_offs_of(tmp_path / "c", "batch", (1, 4), {"batch": 1})
+    assert not (page.parent / "tables/table1.csv").exists()
+    found = {row["case"]: row["status"] == "baseline" for row in rows_of(page, "table1-by-batch")}
+    assert found == {"FP32, batch 1": True, "FP32, batch 4": False, "INT8, batch 1": True, "INT8, batch 4": False}
+    assert "Batch & Batch" not in tex(page, "table1-by-batch")
+
+
 def test_an_interval_without_the_gain_of_the_board_has_no_plus_minus(page: Path) -> None:
     """± is the absolute interval of the tables of cases, which is wider."""
     table, notes = tex(page, "table1-by-batch").split(r"\end{tabular}")
