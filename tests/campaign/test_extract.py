@@ -224,9 +224,7 @@ def test_a_run_that_cannot_be_read_has_no_extract_and_is_told(tmp_path: Path) ->
         load(tmp_path / "c")
 
 
-@pytest.mark.parametrize(
-    "metric", [{"value": float("nan")}, {"value": 2**70}, {"samples": 2.0}, {"samples": 2**70}, {"unit": 5}]
-)
+@pytest.mark.parametrize("metric", [{"value": 2**70}, {"samples": 2.0}, {"samples": 2**70}, {"unit": 5}])
 def test_values_of_other_types_are_read_from_the_files(run: RunDirectory, metric: dict[str, Any]) -> None:
     run.file(EXTRACT).unlink()
     summary = json.loads(run.file(SUMMARY).read_bytes())

@@ -44,7 +44,8 @@ _NOTES = (
     "Only cases of the same work compete: of one model, with inputs of one size and one kind.",
     "Latency is of one iteration, of a whole batch; against accuracy only cases of one batch compete.",
     "Energy is of one sample.",
-    "Boards and software may differ between two cases; the tables of effects leave such runs out.",
+    "Boards, software and kinds of latency may differ between two cases: the tables of effects leave such runs out, or "
+    "say so.",
 )
 
 
