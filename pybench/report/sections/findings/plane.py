@@ -44,8 +44,7 @@ _NOTES = (
     "Only cases of the same work compete: of one model, with inputs of one size and one kind.",
     "Latency is of one iteration, of a whole batch; against accuracy only cases of one batch compete.",
     "Energy is of one sample.",
-    "Boards, software and kinds of latency may differ between two cases: the tables of effects leave such runs out, or "
-    "say so.",
+    "Boards, software and kinds of latency may differ between two cases; the tables of effects say so.",
 )
 
 
