@@ -41,7 +41,8 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         for sentence in (describe_exclusions(software.values()), describe_unstated(software.values())):
             if sentence is not None:
                 print(sentence[0].upper() + sentence[1:])
-        print(*artefacts.sentences(), sep="\n")
+        for sentence in artefacts.sentences():
+            print(sentence)
     if not coverage.is_full:
         raise CoverageError(
             coverage.uncovered_text,

@@ -116,12 +116,13 @@ def _group_doubts(found: Sequence[BoardEffects], where: str, differ: str, severa
         return []
     tested = sum(one.p_value is not None for one in found)
     if not tested:
-        once = "no effect has two blocks on each" if not found[0].of_models else "no effect has two boards of each"
-        return [Sentence(several, f"blocks ran on {where}; {once}, so nothing says whether they differ.", "neutral")]
+        few = "boards of each" if found[0].of_models else "blocks on each"
+        text = f"blocks ran on {where}; effects have fewer than two {few}, or no scatter, so none could be tested."
+        return [Sentence(several, text, "neutral")]
     differing = sum(one.differs for one in found)
     ran = f"blocks ran on {where}, and {differing} of {tested} declared effects differ between them"
     if tested < len(found):
-        ran = f"{ran}; {len(found) - tested} more could not be tested"
+        ran = f"{ran}; {len(found) - tested} more have too few blocks, or no scatter"
     if not differing:
         return [Sentence(several, f"{ran} (Holm's p below 0.05).", "neutral")]
     text = (
