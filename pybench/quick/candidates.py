@@ -235,7 +235,7 @@ def _in_own_type(target: Target, cases: Sequence[Case]) -> list[Case]:
     """Without those in FP32 of a file in another type, where the same runtime has the file's own type."""
     own = set() if target.facts is None else set(target.facts.multiplies_in)
     engines = {_engine(case) for case in cases if own == {case.precision} != {BASELINE}}
-    return [case for case in cases if case.precision != BASELINE or _engine(case) not in engines]
+    return [case for case in cases if not (is_baseline(case) and _engine(case) in engines)]
 
 
 def _nothing(target: Target, left_out: Sequence[LeftOut]) -> InputError:
