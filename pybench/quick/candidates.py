@@ -233,8 +233,10 @@ def _precisions(row: Runtime, backend: Backend | None, target: Target, only: Res
 
 def _in_own_type(target: Target, cases: Sequence[Case]) -> list[Case]:
     """Without those in FP32 of a file in another type, where the same runtime has the file's own type."""
-    own = set() if target.facts is None else set(target.facts.multiplies_in)
-    engines = {_engine(case) for case in cases if own == {case.precision} != {BASELINE}}
+    own = () if target.facts is None else target.facts.multiplies_in
+    if own == (BASELINE,):
+        return list(cases)
+    engines = {_engine(case) for case in cases if own == (case.precision,)}
     return [case for case in cases if not (is_baseline(case) and _engine(case) in engines)]
 
 

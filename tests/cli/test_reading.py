@@ -144,6 +144,12 @@ def test_compare_tells_what_was_not_compared_once_for_each_reason(typical: Path)
     assert len(lines) < sum(change["change"] == "not compared" for change in changes)
 
 
+def test_compare_of_a_metric_that_cannot_be_judged_says_why(typical: Path) -> None:
+    result = _pybench("compare", typical, typical, "--metric", "cpu_energy_per_sample_j")
+    assert result.returncode == EXIT_USAGE
+    assert "nothing was judged (before: no_rapl)" in result.stderr
+
+
 def test_compare_of_campaigns_that_share_no_number_is_two_and_says_so(typical: Path, tmp_path: Path) -> None:
     other = CampaignBuilder(tmp_path / "other", [Case(workload="noop")], repetitions=1).path
     result = _pybench("compare", typical, other)

@@ -40,6 +40,14 @@ criteria:
             "{baseline: {precision: fp32}, accept: {gpu_net_energy_per_token_ratio_max: 1}}",
             "10:42: `gpu_net_energy_per_token_ratio_max` needs gpu_net_energy_per_token_j, which no compared case",
         ),
+        (
+            "{baseline: {precision: fp32}, accept: {build_s_ratio_max: 1}}",
+            "10:42: `build_s_ratio_max` needs build_s, which no compared case yields (it is: ",
+        ),
+        (
+            "{baseline: {precision: fp32}, accept: {speedup_min: 1.0e+300}}",
+            "10:55: speedup_min takes a ratio from 1e-09 to 1e+09, not 1e+300",
+        ),
         ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
         (
             "{baseline: {precision: fp32}, accept: {speedup_min: 0}}",

@@ -46,6 +46,11 @@ def test_numpy_without_memory_is_told_by_its_type() -> None:
     assert "MemoryError" in caught.value.evidence
 
 
+def test_a_size_that_numpy_cannot_count_is_no_memory_either() -> None:
+    with pytest.raises(DeviceMemoryError), memory_errors():
+        np.empty((1 << 40, 1 << 40), np.float32)
+
+
 def test_onnxruntime_without_memory_is_told_by_its_words(tmp_path: Path) -> None:
     """In a process with a limited address space: the output of a huge batch does not fit."""
     path = write_classifier(tmp_path / "mine.onnx", classes=64)

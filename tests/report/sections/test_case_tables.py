@@ -9,6 +9,7 @@ import pytest
 
 from pybench.analysis import analyse
 from pybench.case import Case
+from pybench.catalogue.metrics import METRICS
 from pybench.dataset import load
 from pybench.report.sections.results.cases import workload_tables
 from tests.support.campaigns import CampaignBuilder
@@ -35,3 +36,17 @@ def test_an_accuracys_interval_is_over_what_is_stored(
     (table,) = workload_tables(analyse(dataset), "runs", dataset)
     assert any(said in note for note in table.notes), table.notes
     assert not any(unsaid in note for note in table.notes), table.notes
+
+
+def test_means_that_are_not_geometric_are_named(tmp_path: Path) -> None:
+    case = Case(workload="infer", model="mlp", runtime="onnxruntime", device="cpu")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=2)
+    for block in (1, 2):
+        metrics = {"latency_mean_ms": 1.0, "cpu_utilisation_ratio": 0.5, "gpu_net_energy_per_sample_j": block - 1.5}
+        builder.run(case, block, metrics)
+    dataset = load(builder.path)
+    tables = workload_tables(analyse(dataset), "runs", dataset)
+    notes = {note for table in tables for note in table.notes if "is arithmetic" in note or "are arithmetic" in note}
+    label = METRICS["gpu_net_energy_per_sample_j"].label
+    assert f"The mean of {label} is arithmetic where a value is not above 0." in notes
+    assert "These means are arithmetic: CPU utilisation." in notes

@@ -183,7 +183,7 @@ def _inputs_table(projection: Projection, catalogue: Catalogue) -> Table:
 
 def _input_notes(given: Mapping[str, Assumption]) -> list[str]:
     untold = sum(one.measured is None and one.source is None and one.chosen is None for one in given.values())
-    notes = [f"Of {counted(untold, 'input')} nothing says why it is as it is."] if untold else []
+    notes = [f"Without a source and a reason: {counted(untold, 'input')}."] if untold else []
     if any(one.chosen is not None for one in given.values()):
         notes.append("Results partly follow from inputs that were chosen.")
     if any(one.distribution is not None and one.distribution.form == "quartiles" for one in given.values()):

@@ -121,12 +121,13 @@ def _group_doubts(found: Sequence[BoardEffects], where: str, differ: str, severa
         return [Sentence(several, text, "neutral")]
     differing = sum(one.differs for one in found)
     ran = f"blocks ran on {where}, and {differing} of {tested} declared effects differ between them"
+    ran = f"{ran} (Holm's p below 0.05)"
     if tested < len(found):
         ran = f"{ran}; {len(found) - tested} more have too few blocks, or no scatter"
     if not differing:
-        return [Sentence(several, f"{ran} (Holm's p below 0.05).", "neutral")]
+        return [Sentence(several, f"{ran}.", "neutral")]
     text = (
-        f"{ran} (Holm's p below 0.05). Their intervals are those of a mean over these boards, and may contain none "
+        f"{ran}. Their intervals are those of a mean over these boards, and may contain none "
         "of the effects that a table lists apart."
     )
     return [Sentence(differ, text, "bad")]

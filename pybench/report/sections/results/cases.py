@@ -255,8 +255,8 @@ def _arithmetic_notes(findings: Sequence[MetricFinding]) -> list[str]:
     arithmetic = [found for found in findings if not found.is_geometric and found.estimate is not None]
     whole = dict.fromkeys(found.metric.label for found in arithmetic if found.metric.mean != "geometric")
     some = dict.fromkeys(found.metric.label for found in arithmetic if found.metric.mean == "geometric")
-    notes = [f"Means of these are arithmetic: {', '.join(whole)}."] if whole else []
-    return notes + ([f"Where a value is not above 0, so is the mean of {' and of '.join(some)}."] if some else [])
+    notes = [f"These means are arithmetic: {', '.join(whole)}."] if whole else []
+    return notes + [f"The mean of {name} is arithmetic where a value is not above 0." for name in some]
 
 
 def _unit_notes(cases: Sequence[CaseFinding]) -> list[str]:
