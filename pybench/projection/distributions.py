@@ -7,6 +7,7 @@ Each is written as one key of a mapping; a plain number is `value`.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,11 @@ class Distribution:
         return FORMS[self.form].quantiles(np.asarray(probabilities, dtype=np.float64), self.numbers)
 
     @property
+    def mean(self) -> float:
+        """Exact: a sample's mean of a wide log-normal distribution changes with the seed."""
+        return FORMS[self.form].mean(self.numbers)
+
+    @property
     def is_constant(self) -> bool:
         return min(self.numbers) == max(self.numbers)
 
@@ -138,6 +144,7 @@ class DistributionForm:
     example: how it is written
     fewest, most: how many numbers it takes
     quantiles: from probabilities and those numbers to values
+    mean: from those numbers
     """
 
     takes: str
@@ -145,6 +152,7 @@ class DistributionForm:
     fewest: int
     most: int
     quantiles: Callable[[Floats, tuple[float, ...]], Floats]
+    mean: Callable[[tuple[float, ...]], float]
 
 
 def _value(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
@@ -166,9 +174,19 @@ def _triangular(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
 
 
 def _lognormal(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
-    low, high = np.log(numbers)
-    spread = (high - low) / (2 * UPPER_QUARTILE)
-    return np.asarray(np.exp((low + high) / 2 + spread * special.ndtri(probabilities)))
+    middle, spread = _log_parameters(numbers)
+    return np.asarray(np.exp(middle + spread * special.ndtri(probabilities)))
+
+
+def _lognormal_mean(numbers: tuple[float, ...]) -> float:
+    middle, spread = _log_parameters(numbers)
+    return math.exp(middle + spread**2 / 2)
+
+
+def _log_parameters(quartiles: tuple[float, ...]) -> tuple[float, float]:
+    """Mean and standard deviation of the logarithm."""
+    low, high = map(math.log, quartiles)
+    return (low + high) / 2, (high - low) / (2 * UPPER_QUARTILE)
 
 
 def _values(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
@@ -177,13 +195,13 @@ def _values(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
 
 
 FORMS: Mapping[str, DistributionForm] = {
-    "value": DistributionForm("one number", "value: 300", 1, 1, _value),
-    "uniform": DistributionForm("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform),
+    "value": DistributionForm("one number", "value: 300", 1, 1, _value, statistics.fmean),
+    "uniform": DistributionForm("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform, statistics.fmean),
     "triangular": DistributionForm(
-        "the least, the likeliest and the largest number", "triangular: [0.2, 0.5, 0.9]", 3, 3, _triangular
+        "the least, the likeliest and the largest number", "triangular: [0.2, 0.5, 0.9]", 3, 3, _triangular, statistics.fmean
     ),
     "quartiles": DistributionForm(
-        "the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal
+        "the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal, _lognormal_mean
     ),
-    "values": DistributionForm("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values),
+    "values": DistributionForm("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values, statistics.fmean),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pybench.analysis.statistics.estimate import Estimate
+from pybench.analysis.statistics.estimate import SCATTERED, WIDE, Estimate
 from pybench.case import catalogue_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -102,6 +102,11 @@ def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset
             f"{finding.case.title()} has no {asked.metric}: {_why_none(finding, metrics[asked.metric])}",
             hint=f"{instead}, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
         )
+    if found.estimate.method == WIDE:
+        raise UsageError(
+            f"{asked.metric} of {finding.case.title()}: {SCATTERED}",
+            hint="run more repetitions, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
+        )
     return _distribution(found.estimate, found.absolute_95)
 
 
@@ -144,9 +149,9 @@ def _refuse_whole_nodes(asked: Mapping[str, Measured], file: str, known: Catalog
 
 def _distribution(estimate: Estimate, absolute_95: float | None) -> Distribution:
     """The mean with all that is unknown of it, the board's gain included; of one run without interval a number."""
+    value, lower, upper = estimate.value, estimate.lower, estimate.upper
     if absolute_95 is not None:
-        ratio = 1 + absolute_95 / estimate.value
-        return lognormal_of(estimate.value, estimate.value / ratio, estimate.value * ratio)
-    if estimate.lower is None or estimate.upper is None or estimate.upper <= estimate.lower:
-        return Distribution("value", (estimate.value,))
-    return lognormal_of(estimate.value, estimate.value**2 / estimate.upper, estimate.upper)
+        lower, upper = value - absolute_95, value + absolute_95
+    if lower is None or upper is None or upper <= lower:
+        return Distribution("value", (value,))
+    return lognormal_of(value, lower if lower > 0 else value**2 / upper, upper)

@@ -214,6 +214,8 @@ def _quartiles(node: Node) -> tuple[float, float]:
 def _named_numbers(node: Node, taken: Range) -> tuple[NamedNumbers, ...]:
     if node.children is None:
         raise WrongValue(f"takes a mapping; not {described(node.plain())}")
+    if not node.children:
+        raise WrongValue("takes at least one name", "or leave the key out")
     found = []
     for name, child in node.children.items():
         if child.children is None:

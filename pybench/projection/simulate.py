@@ -150,9 +150,11 @@ def simulate(scenario: FleetScenario, inputs: Inputs) -> Projection:
         what = f"scenario {scenario.name}: some queries of `{free[0]}` need no energy"
         raise UsageError(what, hint="give tokens and joules above 0")
     usual_wh = float(np.median(energies[USUAL]))
-    queries = tuple(_query(name, values, draws, usual_wh) for name, values in energies.items())
+    means = {name: np.array([inputs[name].mean]) for name, row in INPUTS.items() if row.varies_by_query}
+    mean_wh = {name: _energy_wh(_scaled({**draws, **means}, by)).mean() for name, by in factors.items()}
+    queries = tuple(_query(name, values, mean_wh[name], draws, usual_wh) for name, values in energies.items())
     shares = _shares(_energy_wh, inputs, _spreading(inputs, of_a_fleet=False), {}, scenario.seed)
-    fleets = tuple(_fleet(mix, factors, inputs, draws, scenario.seed) for mix in scenario.mixes)
+    fleets = tuple(_fleet(mix, factors, inputs, draws, means, scenario.seed) for mix in scenario.mixes)
     return Projection(scenario, inputs, queries, fleets, shares, energies)
 
 
@@ -176,11 +178,10 @@ def _scaled(draws: Draws, factors: Mapping[str, float]) -> Draws:
     return {name: values * factors.get(name, 1.0) for name, values in draws.items()}
 
 
-def _query(name: str, energies_wh: Floats, draws: Draws, usual_wh: float) -> QuerySummary:
+def _query(name: str, energies_wh: Floats, mean_wh: float, draws: Draws, usual_wh: float) -> QuerySummary:
     low, median, high = _quartiles(energies_wh)
     low_g, median_g, high_g = _quartiles(energies_wh / 1000 * draws["site.carbon_g_per_kwh"])
-    mean = float(energies_wh.mean())
-    return QuerySummary(name, median, (low, high), mean, median_g, (low_g, high_g), median / usual_wh)
+    return QuerySummary(name, median, (low, high), float(mean_wh), median_g, (low_g, high_g), median / usual_wh)
 
 
 def _quartiles(values: Floats) -> tuple[float, float, float]:
@@ -189,10 +190,9 @@ def _quartiles(values: Floats) -> tuple[float, float, float]:
 
 
 def _fleet(
-    mix: NamedNumbers, factors: Mapping[str, Mapping[str, float]], inputs: Inputs, draws: Draws, seed: int
+    mix: NamedNumbers, factors: Mapping[str, Mapping[str, float]], inputs: Inputs, draws: Draws, means: Draws, seed: int
 ) -> FleetSummary:
     """A fleet's queries have their means, and everything else is one value for all of them."""
-    means = {name: draws[name].mean(keepdims=True) for name, row in INPUTS.items() if row.varies_by_query}
 
     def energy_gwh(drawn: Draws) -> Floats:
         each = [share * _energy_wh(_scaled(drawn, factors[query])) for query, share in mix.numbers.items()]

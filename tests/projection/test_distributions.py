@@ -15,7 +15,7 @@ PROBABILITIES = np.array([0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999])
 SIGMA = math.log(600 / 150) / (2 * 0.6744897501960817)
 
 
-@pytest.mark.parametrize(
+OF_SCIPY = pytest.mark.parametrize(
     ("form", "numbers", "reference"),
     [
         ("uniform", (1.1, 1.3), stats.uniform(1.1, 0.2)),
@@ -25,8 +25,16 @@ SIGMA = math.log(600 / 150) / (2 * 0.6744897501960817)
         ("quartiles", (150.0, 600.0), stats.lognorm(SIGMA, scale=300.0)),
     ],
 )
+
+
+@OF_SCIPY
 def test_quantiles_are_those_of_scipy(form: str, numbers: tuple[float, ...], reference: stats.rv_continuous) -> None:
     assert Distribution(form, numbers).ppf(PROBABILITIES) == pytest.approx(reference.ppf(PROBABILITIES), rel=1e-9)
+
+
+@OF_SCIPY
+def test_means_are_those_of_scipy(form: str, numbers: tuple[float, ...], reference: stats.rv_continuous) -> None:
+    assert Distribution(form, numbers).mean == pytest.approx(reference.mean())
 
 
 def test_listed_values_are_equally_likely() -> None:

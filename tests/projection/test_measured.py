@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pybench.analysis.findings.cases import describe_cases
+from pybench.analysis.measurements import collect
+from pybench.analysis.statistics.estimate import SKEW_T, Estimate
+from pybench.analysis.units import collect_units
 from pybench.case import Case
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
@@ -20,6 +24,7 @@ from pybench.measure.quantity import Quantity
 from pybench.plan import load_plan
 from pybench.projection import read_scenario, resolve, simulate
 from pybench.projection.distributions import Distribution
+from pybench.projection.measured import _distribution
 from pybench.report import write_report
 from tests.projection.test_scenario import SCENARIO, written
 from tests.support.campaigns import CampaignBuilder
@@ -55,6 +60,25 @@ def test_repetitions_and_the_boards_gain_make_the_spread(tmp_path: Path) -> None
     assert alone.ppf(middle) == pytest.approx(2.0, rel=0.01)
     assert 2.05 < float(alone.ppf(end)[0]) < 2.2
     assert float(with_gain.ppf(end)[0]) > 2.35
+
+
+@pytest.mark.parametrize("u_absolute", [None, 0.03])
+def test_repetitions_that_scatter_too_much_are_one_error(tmp_path: Path, u_absolute: float | None) -> None:
+    builder = CampaignBuilder(tmp_path / "campaign", [decoder()], repetitions=2)
+    for block, energy_j in enumerate((1.0, 5.5), start=1):
+        builder.run(decoder(), block, {METRIC: Quantity(value=energy_j, u_absolute=u_absolute)})
+    dataset = load(builder.path)
+    with pytest.raises(ScenarioError, match="the values scatter too much for an interval"):
+        resolved(tmp_path, dataset, decoder().id)
+    measurements = collect(dataset)
+    found = describe_cases(dataset, measurements, collect_units(dataset, measurements))
+    assert found[0].metrics[METRIC].absolute_95 is None
+
+
+def test_an_interval_that_leans_is_drawn_as_wide_as_it_is() -> None:
+    drawn = _distribution(Estimate(0.87, 0.46, 1.28, 5, SKEW_T), None)
+    low, middle, high = drawn.ppf(np.array([0.025, 0.5, 0.975]))
+    assert (middle, high / low) == pytest.approx((0.87, 1.28 / 0.46))
 
 
 def test_one_run_is_a_number(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_ready_scenarios_say_why_each_input_is_as_it_is(path: Path) -> None:
         ),
         ("  long: {", "  usual: {", "`usual` is the query that no variant changes"),
         ("long: 0.5", "long: 0.6", "s.yaml:22:3: the shares of `half` add up to 1.1 (shares add up to 1)"),
+        ("  half: {usual: 0.5, long: 0.5}\n", "  {}\n", "`mixes` takes at least one name (or leave the key out)"),
         ("long: 0.5", "lnog: 0.5", "no variant is called `lnog` (did you mean `long`?)"),
         ("of: query.usual", "of: query.short", "no result is called `query.short`"),
         ("of: query.usual", "of: wh", "`wh` is not a result, such as query.usual, ratio.long or fleet.all"),

@@ -48,6 +48,16 @@ def test_differences_between_queries_average_out_over_a_fleet(tmp_path: Path) ->
     assert found.fleets[0].energy_interval_gwh[0] == pytest.approx(found.fleets[0].energy_interval_gwh[1])
 
 
+def test_the_mean_of_tokens_is_no_samples_mean(tmp_path: Path) -> None:
+    """20,000 draws of such a wide distribution have another mean for each seed."""
+    text = constant().replace("output_tokens: 300", "output_tokens: {quartiles: [10, 1000]}")
+    found = projected(tmp_path, text)
+    tokens = 100 * math.exp((math.log(100) / (2 * 0.6744897501960817)) ** 2 / 2)
+    plain = projected(tmp_path, constant().replace("output_tokens: 300", f"output_tokens: {tokens}"))
+    assert found.queries[0].mean_wh == pytest.approx(plain.queries[0].mean_wh)
+    assert found.fleets[0].energy_gwh == pytest.approx(plain.fleets[0].energy_gwh)
+
+
 def test_what_is_unknown_of_a_fleet_does_not_average_out(tmp_path: Path) -> None:
     found = projected(tmp_path, constant().replace("pue: 1.2", "pue: {uniform: [1, 2]}"))
     low, high = found.fleets[0].energy_interval_gwh

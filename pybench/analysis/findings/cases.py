@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.analysis.measurements import Measurements, MetricValues
-from pybench.analysis.statistics.estimate import CONFIDENCE, EXACT, NORMAL_95, Estimate, Sample
+from pybench.analysis.statistics.estimate import CONFIDENCE, EXACT, NORMAL_95, WIDE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.statistics.sequential import confidence_among
 from pybench.analysis.units import UnitScores
@@ -205,11 +205,14 @@ def _absolute_95(metric: Metric, estimate: Estimate | None, cell: MetricValues) 
     """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
 
     The part of it that does average out is then counted twice; it is small against the board's gain.
+    None also where repetitions scatter too much for an interval.
     """
     if estimate is None or not cell.u_absolute or cell.u_absolute.keys() != cell.values.keys():
         return None
     if estimate.confidence > CONFIDENCE:  # of a campaign that is looked at several times
         estimate = estimate_of(metric, list(cell.values.values())) or estimate
+    if estimate.method == WIDE:
+        return None
     bounds = [bound for bound in (estimate.lower, estimate.upper) if bound is not None]
     spread = max((abs(bound - estimate.value) for bound in bounds), default=0.0)
     return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
