@@ -3,7 +3,7 @@
 
 perf events are preferred to powercap (arXiv 2401.15985: robust, cheap, wraps absorbed by the kernel). A counter counts
 only if it moves under a short load: a file that exists proves nothing (KVM answers 0). Packages and their memory are
-summed; psys, core and uncore overlap them and are left out. Inside a virtual machine the value is the hypervisor's
+summed, and without one of the packages there is no sum; psys, core and uncore overlap them and are left out. Inside a virtual machine the value is the hypervisor's
 invention (QEMU makes it from CPU time) and is kept, labelled and invalid.
 It does not know how accurate RAPL's model is on this part, so `u_absolute` stays null.
 """
@@ -22,7 +22,14 @@ from pybench import _native
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UnsupportedError
-from pybench.measure.energy.rapl import Domain, OpenPerfEvent, find_perf_domains, find_powercap_domains
+from pybench.measure.energy.rapl import (
+    Domain,
+    Kind,
+    OpenPerfEvent,
+    find_perf_domains,
+    find_powercap_domains,
+    without_halves,
+)
 from pybench.measure.quantity import Quantity
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.measure.timing.windows import Window
@@ -145,20 +152,20 @@ def detect_container(root: Path) -> str | None:
 
 
 def _keep_moving(domains: list[Domain], load: Callable[[], None]) -> tuple[list[Domain], list[Reason]]:
-    """The domains whose counters rise under a short load, and a reason for each that does not."""
+    """The domains of the kinds whose counters all rise under a short load, and a reason for each that does not."""
     if not domains:
         return [], []
     before = {domain.name: domain.accumulator.update(monotonic_ns()) for domain in domains}
     load()
-    moving, reasons = [], []
+    dead: set[Kind] = set()
+    reasons = []
     for domain in domains:
         after_j = domain.accumulator.update(monotonic_ns())
         before_j = before[domain.name]
-        if after_j is not None and before_j is not None and after_j > before_j:
-            moving.append(domain)
-        else:
+        if after_j is None or before_j is None or after_j <= before_j:
+            dead.add(domain.kind)
             reasons.append(Reason(ReasonCode.COUNTER_DEAD, f"{domain.source} {domain.name} does not move under load"))
-    return moving, reasons
+    return without_halves(domains, dead), reasons
 
 
 def _burn() -> None:

@@ -7,7 +7,7 @@ of other tools that tests/measure/energy/test_cpu.py names one by one. It sums n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -116,6 +116,11 @@ class ScaledEvent:
         return self.event.read() * self.scale_j
 
 
+def without_halves(domains: Iterable[Domain], lost: Collection[Kind]) -> list[Domain]:
+    """Only the kinds that lost no part: the sum over some packages would pass for that over all."""
+    return [domain for domain in domains if domain.kind not in lost]
+
+
 def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounter) -> tuple[list[Domain], list[Reason]]:
     """Packages and memory that perf's `power` device counts, and why others cannot be read. psys and core are left out:
     they overlap the package."""
@@ -135,9 +140,8 @@ def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounte
             type_number = int((device / "type").read_text())
             config = int((device / "events" / event).read_text().strip().removeprefix("event="), 16)
             scale_j = float((device / "events" / f"{event}.scale").read_text())
-            for cpu in _expand_cpus((device / "cpumask").read_text()):
-                counter = ScaledEvent(open_event(type_number, config, cpu), scale_j)
-                domains.append(Domain(f"{kind}@cpu{cpu}", kind, "perf", Accumulator(counter, None)))
+            cpus = _expand_cpus((device / "cpumask").read_text())
+            counters = {cpu: ScaledEvent(open_event(type_number, config, cpu), scale_j) for cpu in cpus}
         except (OSError, ValueError) as error:
             reasons.append(
                 Reason(
@@ -145,6 +149,11 @@ def find_perf_domains(root: Path, open_event: OpenPerfEvent = _native.PerfCounte
                     f"{event}: {error} (kernel.perf_event_paranoid <= 0 or CAP_PERFMON is needed)",
                 )
             )
+        else:
+            domains += [
+                Domain(f"{kind}@cpu{cpu}", kind, "perf", Accumulator(counter, None))
+                for cpu, counter in counters.items()
+            ]
     return domains, reasons
 
 
@@ -160,6 +169,7 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[Reason]]:
             )
         ]
     names: dict[str, str] = {}
+    kinds: dict[str, Kind] = {}
     domains: dict[str, Domain] = {}
     reasons: list[Reason] = []
     for zone in zones:
@@ -168,6 +178,7 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[Reason]]:
             kind, name = _classify(label, names.get(zone.name.rpartition(":")[0]))
             if kind is None or name in domains:
                 continue
+            kinds[name] = kind
             range_j = int((zone / "max_energy_range_uj").read_text()) * _MICRO
             counter = PowercapFile(zone / "energy_uj")
             counter.read()
@@ -187,7 +198,8 @@ def find_powercap_domains(root: Path) -> tuple[list[Domain], list[Reason]]:
                     f"{zone.name}: {error} (energy_uj is readable by root only since Linux 5.10)",
                 )
             )
-    return list(domains.values()), reasons
+    lost = {kind for name, kind in kinds.items() if name not in domains}
+    return without_halves(domains.values(), lost), reasons
 
 
 def _zone_order(zone: Path) -> tuple[int, bool, str]:

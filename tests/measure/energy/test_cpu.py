@@ -152,6 +152,27 @@ def test_memory_without_its_package_is_not_called_the_cpus_energy(machine: Machi
     assert energy.domains == []
 
 
+def test_half_of_two_packages_is_not_the_cpus_energy(machine: Machine) -> None:
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")):
+        machine.add_zone(zone, name)
+    still = CpuEnergy(machine.root, load=lambda: machine.rise(1.0, "intel-rapl:0"))
+    assert still.domains == []
+    assert any(str(reason) == "counter_dead: powercap package-1 does not move under load" for reason in still.reasons)
+    machine.zones.pop("intel-rapl:1").unlink()
+    hidden = machine.energy()
+    assert hidden.domains == []
+    assert any(str(reason).startswith("powercap_masked: intel-rapl:1") for reason in hidden.reasons)
+
+
+def test_memory_of_one_package_of_two_does_not_count(machine: Machine) -> None:
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1"), ("intel-rapl:1:0", "dram")):
+        machine.add_zone(zone, name)
+    machine.add_zone("intel-rapl:0:0", "dram")
+    machine.zones.pop("intel-rapl:0:0").unlink()
+    quantity = CpuEnergy.difference(*_with_window(measured(machine, lambda: machine.rise(100))))
+    assert (quantity.value, quantity.scope) == (pytest.approx(200), "package")
+
+
 @dataclass
 class FakeEvent:
     """A perf event of 2^-32 J a count that rises by a joule with every read."""
@@ -200,6 +221,20 @@ def test_perf_without_permission_falls_back_to_powercap_and_says_so(machine: Mac
     energy = CpuEnergy(machine.root, open_event=refuse, load=lambda: machine.rise(1.0))
     assert [domain.source for domain in energy.domains] == ["powercap"]
     assert str(energy.reasons[0]).startswith("perf_unreadable: energy-pkg: [Errno 13] Permission denied")
+
+
+def test_perf_of_one_package_of_two_falls_back_to_powercap(machine: Machine) -> None:
+    add_perf(machine.root, "energy-pkg", cpus="0,24")
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:1", "package-1")):
+        machine.add_zone(zone, name)
+
+    def open_event(type_number: int, config: int, cpu: int) -> FakeEvent:
+        if cpu == 24:
+            raise OSError(19, "No such device")
+        return FakeEvent()
+
+    energy = CpuEnergy(machine.root, open_event=open_event, load=lambda: machine.rise(1.0))
+    assert [domain.name for domain in energy.domains] == ["package-0", "package-1"]
 
 
 def test_a_real_perf_event_that_does_not_exist_is_an_oserror(machine: Machine) -> None:
