@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import read_json
-from pybench.catalogue.sensors import PROFILE_VERSION
+from pybench.catalogue.sensors import check_profile
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
@@ -82,8 +82,7 @@ def read(path: Path) -> Profile:
         profile = read_json(path)
     except CorruptError as error:
         raise InputError(error.message, hint=_AGAIN) from error
-    if profile.get("schema_version") != PROFILE_VERSION or "sample_delay_s" not in profile:
-        raise InputError(f"{path}: not a sensor profile of schema version {PROFILE_VERSION}", hint=_AGAIN)
+    check_profile(profile, str(path))
     return profile
 
 

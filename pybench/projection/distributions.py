@@ -196,12 +196,21 @@ def _values(probabilities: Floats, numbers: tuple[float, ...]) -> Floats:
 
 FORMS: Mapping[str, DistributionForm] = {
     "value": DistributionForm("one number", "value: 300", 1, 1, _value, statistics.fmean),
-    "uniform": DistributionForm("the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform, statistics.fmean),
+    "uniform": DistributionForm(
+        "the least and the largest number", "uniform: [1.1, 1.3]", 2, 2, _uniform, statistics.fmean
+    ),
     "triangular": DistributionForm(
-        "the least, the likeliest and the largest number", "triangular: [0.2, 0.5, 0.9]", 3, 3, _triangular, statistics.fmean
+        "the least, the likeliest and the largest number",
+        "triangular: [0.2, 0.5, 0.9]",
+        3,
+        3,
+        _triangular,
+        statistics.fmean,
     ),
     "quartiles": DistributionForm(
         "the two quartiles of a log-normal distribution", "quartiles: [150, 600]", 2, 2, _lognormal, _lognormal_mean
     ),
-    "values": DistributionForm("a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values, statistics.fmean),
+    "values": DistributionForm(
+        "a list of numbers, each as likely", "values: [120, 300, 800]", 1, 10_000, _values, statistics.fmean
+    ),
 }

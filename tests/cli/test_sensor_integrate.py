@@ -15,6 +15,7 @@ import pytest
 
 from pybench.catalogue.sensors import ENERGY_METHODS
 from pybench.errors import EXIT_OK, EXIT_USAGE
+from pybench.measure import ASSUMED
 from tests.measure.recordings import DATA, H200, recording
 
 TRACE = DATA / "h200-windows"
@@ -148,8 +149,9 @@ def test_malformed_windows_name_their_place_and_what_to_do(tmp_path: Path, windo
         ("{", "Expecting property name"),
         ("[]", "not a sensor profile"),
         ('{"schema_version": 99}', "a sensor profile of schema version 99"),
-        ('{"schema_version": 1, "colour": 2}', "unknown entries colour"),
+        (json.dumps({**ASSUMED.as_json(), "colour": 2}), "unknown entries colour"),
         ('{"schema_version": 1, "response_s": -1}', "response_s is -1"),
+        ('{"schema_version": 1, "response_s": Infinity}', "response_s is Infinity"),
         ('{"schema_version": 1, "response_s": 0.01}', "not a whole sensor profile"),
     ],
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def test_a_profile_of_another_driver_does_not_count_and_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"schema_version": 99, "sample_delay_s": 1}', '{"schema_version": 1}']
+    "text",
+    ["", "[]", "{}", '{"schema_version": 99, "sample_delay_s": 1}', '{"schema_version": 1, "sample_delay_s": 0.003}'],
 )
 def test_an_unreadable_profile_is_an_error_that_names_its_file(text: str) -> None:
     path = profiles.store(MEASURED)
@@ -50,6 +52,25 @@ def test_an_unreadable_profile_is_an_error_that_names_its_file(text: str) -> Non
     assert "pybench sensor" in str(caught.value)
     assert isinstance(profiles.stored()[path], InputError)
     assert profiles.of_other_drivers("GPU-1", "590.2") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sample_delay_s": "abc"}, 'sample_delay_s is "abc" (it must be a number of at least 0)'),
+        ({"counter_tick_s": 0}, "counter_tick_s is 0 (it must be a number above 0)"),
+        ({"counter_delay_s": True}, "counter_delay_s is true (it must be a number of at least 0)"),
+        ({"state_ratio": None}, "state_ratio is null (it must be a number of at least 0)"),
+        ({"origin": "bogus"}, 'origin is "bogus" (it must be one of measured, trace, assumed)'),
+        ({"reasons": "one"}, 'reasons is "one" (it must be a list of texts)'),
+    ],
+)
+def test_a_profile_that_no_sensor_can_have_is_refused(change: dict[str, object], said: str) -> None:
+    path = profiles.store(MEASURED)
+    path.write_text(json.dumps({**MEASURED, **change}))
+    with pytest.raises(InputError) as caught:
+        profiles.read(path)
+    assert f"{caught.value.message} ({caught.value.hint})" == f"{path}: {said}"
 
 
 def test_a_profile_under_anothers_name_is_refused() -> None:

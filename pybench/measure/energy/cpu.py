@@ -3,8 +3,9 @@
 
 perf events are preferred to powercap (arXiv 2401.15985: robust, cheap, wraps absorbed by the kernel). A counter counts
 only if it moves under a short load: a file that exists proves nothing (KVM answers 0). Packages and their memory are
-summed, and without one of the packages there is no sum; psys, core and uncore overlap them and are left out. Inside a virtual machine the value is the hypervisor's
-invention (QEMU makes it from CPU time) and is kept, labelled and invalid.
+summed, and where one of the packages does not count there is no sum; psys, core and uncore overlap them and are left
+out. Inside a virtual machine the value is the hypervisor's invention (QEMU makes it from CPU time) and is kept,
+labelled and invalid.
 It does not know how accurate RAPL's model is on this part, so `u_absolute` stays null.
 """
 

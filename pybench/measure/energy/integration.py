@@ -141,7 +141,10 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     parts = {**sensor_parts, **_board_parts(base, length_s, profile)}
     u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
-    reasons = _doubt(base, parts, length_s, given.profile)
+    reasons = _doubt(base, parts, length_s)
+    assumed = profile.what_is_assumed(samples=given.by_samples, counter=len(given.steps.time_s) > 0)
+    if assumed is not None:
+        reasons = [(*why, Reason(ReasonCode.SENSOR_ASSUMED, assumed)) for why in reasons]
     if not given.by_samples:
         alone = Reason(ReasonCode.SAMPLES_UNREADABLE, "the driver gave no power samples, the counter alone is used")
         reasons = [(*why, alone) for why in reasons]
@@ -173,7 +176,7 @@ def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Integrat
         origin_ns,
         profile.counter_tick_s,
         profile.counter_tick_jitter_s,
-        tick_is_known=profile.origin != "assumed",
+        tick_is_known=profile.origin != "assumed" and "counter_tick_s" not in profile.missing,
     )
     if by_samples:
         return _IntegrationInput(samples, steps, origin_ns, profile, True)
@@ -274,9 +277,7 @@ def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
     return SampleChannel(time_ns, power_w).ordered()
 
 
-def _doubt(
-    run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Numbers, profile: SensorProfile
-) -> list[tuple[Reason, ...]]:
+def _doubt(run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Numbers) -> list[tuple[Reason, ...]]:
     """Reasons of each window."""
     # How short a window the sensor allows has nothing to do with what the board did in it.
     u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))
@@ -310,11 +311,6 @@ def _doubt(
     for code, flagged in flags.items():
         for index in np.flatnonzero(flagged):
             reasons[index].append(Reason(code, text(code, index)))
-    if profile.origin == "assumed":
-        for why in reasons:
-            why.append(
-                Reason(ReasonCode.SENSOR_ASSUMED, "this board's sensor was not characterised (`pybench sensor`)")
-            )
     return [tuple(why) for why in reasons]
 
 

@@ -8,13 +8,12 @@ uncertainties span what was published for data-centre boards, and everything com
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from pybench.catalogue.reasons import Reason, reason_from_text
-from pybench.catalogue.sensors import PROFILE_VERSION
+from pybench.catalogue.sensors import PROFILE_VERSION, check_profile
 from pybench.errors import InputError
 
 
@@ -78,14 +77,18 @@ class SensorProfile:
         del stored["missing"]
         return {**stored, "reasons": [str(reason) for reason in self.reasons]}
 
+    def what_is_assumed(self, *, samples: bool, counter: bool) -> str | None:
+        """Says for which numbers of the channels that are read `ASSUMED` stands in; None where for none."""
+        if self.origin == "assumed":
+            return "this board's sensor was not characterised (`pybench sensor`)"
+        used = (*(OF_SAMPLES if samples else ()), *(OF_COUNTER if counter else ()))
+        absent = [name for name in self.missing if name in used]
+        return f"`pybench sensor` could not measure {', '.join(absent)}" if absent else None
+
 
 def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
     """The inverse of `as_json`. Raises InputError, naming `source`, for anything that is not such a profile."""
-    if stored.get("schema_version") != PROFILE_VERSION:
-        raise InputError(
-            f"{source}: a sensor profile of schema version {stored.get('schema_version')}, not {PROFILE_VERSION}",
-            hint="measure it again with `pybench sensor`",
-        )
+    check_profile(stored, source)
     known = {field.name for field in fields(SensorProfile)} - {"missing"}
     values = {name: value for name, value in stored.items() if name != "schema_version"}
     unknown = sorted(set(values) - known)
@@ -93,19 +96,10 @@ def profile_from_json(stored: Mapping[str, Any], source: str) -> SensorProfile:
         raise InputError(
             f"{source}: unknown entries {', '.join(unknown)}", hint="it should be what `pybench sensor` wrote"
         )
-    for name, value in values.items():
-        if name.endswith(("_s", "_w", "_ratio")) and not (
-            value is None or (isinstance(value, int | float) and value >= 0)
-        ):
-            raise InputError(f"{source}: {name} is {json.dumps(value)}", hint="it must be a number of at least 0")
     absent = {name: getattr(ASSUMED, name) for name in NEVER_NULL if name in values and values[name] is None}
-    reasons = values.get("reasons", [])
-    if not (isinstance(reasons, list) and all(isinstance(reason, str) for reason in reasons)):
-        raise InputError(f"{source}: reasons is {json.dumps(reasons)}", hint="it must be a list of texts")
+    reasons = tuple(map(reason_from_text, values.get("reasons", [])))
     try:
-        return SensorProfile(
-            **{**values, **absent, "missing": tuple(absent), "reasons": tuple(map(reason_from_text, reasons))}
-        )
+        return SensorProfile(**{**values, **absent, "missing": tuple(absent), "reasons": reasons})
     except TypeError as error:
         raise InputError(f"{source}: not a whole sensor profile ({error})") from error
 
@@ -128,4 +122,6 @@ ASSUMED = SensorProfile(
 SAMPLE_TIMING = ("sample_delay_s", "u_sample_delay_s", "response_s", "u_response_s", "stamp_jitter_s")
 COUNTER_GRID = ("counter_tick_s", "counter_tick_jitter_s")
 COUNTER_DELAY = ("counter_delay_s", "u_counter_delay_s")
-NEVER_NULL = ("sample_period_s", "sample_noise_w", *SAMPLE_TIMING, *COUNTER_GRID, *COUNTER_DELAY)
+OF_SAMPLES = ("sample_period_s", "sample_noise_w", *SAMPLE_TIMING)
+OF_COUNTER = (*COUNTER_GRID, *COUNTER_DELAY)
+NEVER_NULL = (*OF_SAMPLES, *OF_COUNTER)

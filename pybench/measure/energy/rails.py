@@ -130,7 +130,7 @@ class PowerRails:
         energies = [part.value for part in parts if part.value is not None]
         if len(energies) < len(parts):
             return Quantity(window=window.name, method=METHOD, scope=scope, reasons=tuple(reasons))
-        within_j = hypot(*(part.u_standard or 0.0 for part in parts))
+        within_j = sum(part.u_standard or 0.0 for part in parts)  # a step of load is in all rails at once
         samples = min(part.samples or 0 for part in parts)
         return Quantity(
             value=sum(energies),

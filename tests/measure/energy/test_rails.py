@@ -183,6 +183,15 @@ def test_the_uncertainty_is_that_of_two_edges_at_constant_power(module: Module) 
     assert quantity.u_standard == pytest.approx(10.0 * 0.020 / 6**0.5, rel=0.01)
 
 
+def test_uncertainties_of_rails_add_up(module: Module) -> None:
+    """A load that steps is in all rails, so three rails know no more than one of their sum."""
+    first, second = module.agx_orin()
+    for chip in (first, second):
+        (chip / "update_interval").write_text("20\n")
+    _, quantity, _ = measured(module, lambda: wiggle(first, 0.5))
+    assert quantity.u_standard == pytest.approx(22.0 * 0.020 / 6**0.5, rel=0.02)
+
+
 def test_a_session_on_a_module_stores_its_energy_and_its_rails(module: Module) -> None:
     chip = module.orin_nx()
     with MeasuringSession(root=module.root) as session:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.measure.energy.integration import WindowEnergies, integrate
 from pybench.measure.energy.profile import ASSUMED, SensorProfile
 from pybench.measure.energy.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
@@ -219,6 +220,14 @@ def test_another_process_on_the_board_makes_the_energy_invalid() -> None:
 def test_an_assumed_sensor_is_named_with_every_window() -> None:
     energies = judge(CLEAN, profile=ASSUMED)
     assert (codes(energies), bool(energies.valid[0])) == (["sensor_assumed"], True)
+
+
+@pytest.mark.parametrize("missing", [("counter_tick_s", "counter_delay_s"), ("response_s",)])
+def test_a_number_that_was_not_measured_is_named_with_every_window(missing: tuple[str, ...]) -> None:
+    energies = judge(CLEAN, profile=replace(H200, missing=missing))
+    assert energies.reasons[0] == (
+        Reason(ReasonCode.SENSOR_ASSUMED, f"`pybench sensor` could not measure {', '.join(missing)}"),
+    )
 
 
 def test_power_that_drifts_through_a_window_is_said_and_widens_its_interval() -> None:
