@@ -20,7 +20,7 @@ from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory, read_checked, restore_hint
 from pybench.campaign.environments import PlannedEnvironment
 from pybench.campaign.layout import PUBLICATION, SCHEMA_VERSION
-from pybench.case import Case, Repetitions, case_from_json, service_levels
+from pybench.case import Case, Repetitions, case_from_json, distinct_titles, service_levels
 from pybench.case.curves import PlannedCurve
 from pybench.case.repetitions import Stop, StopReason
 from pybench.errors import CorruptError, UsageError
@@ -66,11 +66,12 @@ class ResolvedPlan:
     def named(self, name: str, directory: Path) -> Case:
         """The one case that a title or the beginning of an id names. Raises UsageError for none or several.
         `directory`: of the campaign, which the hint lists."""
-        fitting = [case for case in self.cases if case.title() == name]
+        titles = distinct_titles(self.cases)
+        fitting = [case for case in self.cases if name in (titles[case.id], case.title())]
         fitting = fitting or [case for case in self.cases if name and case.id.startswith(name)]
         if len(fitting) != 1:
             what = "fits no case" if not fitting else f"fits {len(fitting)} cases"
-            alike = [case.title() for case in self.cases if not fitting and name.startswith(f"{case.workload} ")]
+            alike = [titles[case.id] for case in self.cases if not fitting and name.startswith(f"{case.workload} ")]
             near = difflib.get_close_matches(name, alike, 1)
             listing = f"`pybench status {shlex.quote(str(directory))}` lists cases with their ids"
             hint = f"did you mean `{near[0]}`?" if near else listing

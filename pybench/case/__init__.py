@@ -25,7 +25,7 @@ Speed is measured by `infer`, accuracy by `accuracy`: `joined` brings them toget
 Cases are compared here, not runs: estimates, intervals and verdicts are `pybench.analysis`.
 """
 
-from pybench.case.case import Case, case_from_json, case_to_json, catalogue_of
+from pybench.case.case import Case, case_from_json, case_to_json, catalogue_of, distinct_titles
 from pybench.case.repetitions import Repetitions
 
-__all__ = ["Case", "Repetitions", "case_from_json", "case_to_json", "catalogue_of"]
+__all__ = ["Case", "Repetitions", "case_from_json", "case_to_json", "catalogue_of", "distinct_titles"]

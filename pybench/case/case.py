@@ -184,7 +184,7 @@ class Case(Factors):
 
     def title(self, names: tuple[str, ...] | None = None) -> str:
         """A line for people: the given factors, or all chosen ones but the protocol's, as `value` or `name=value`. What
-        shapes a model is always among them."""
+        shapes a model is always among them. `distinct_titles` tells cases apart that only differ in the protocol."""
         known = [*FACTORS, *(name for name in self.own_factors() if name not in FACTORS)]
         told = {*self.chosen(), *self.shaping()}
         shown = names or tuple(name for name in known if name in told and not factor_named(name, self).protocol)
@@ -229,6 +229,19 @@ def options_of(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[tuple[s
 
 def _word(name: str, value: object) -> str:
     return str(value) if name == "model" or (name in FACTORS and FACTORS[name].kind == "choice") else f"{name}={value}"
+
+
+def distinct_titles(cases: Sequence[Case]) -> dict[str, str]:
+    """Id of each case -> its title, followed by the factors of the protocol in which cases of one title differ."""
+    alike: dict[str, list[Case]] = {}
+    for case in cases:
+        alike.setdefault(case.title(), []).append(case)
+    titles = {}
+    for title, group in alike.items():
+        differing = [name for name in FACTORS if len({repr(case.value(name)) for case in group}) > 1]
+        for case in group:
+            titles[case.id] = " ".join([title, *(_word(name, case.value(name)) for name in differing)])
+    return titles
 
 
 def catalogue_of(cases: Iterable[Case]) -> Catalogue:

@@ -14,7 +14,7 @@ from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.case import Case, Repetitions
+from pybench.case import Case, Repetitions, distinct_titles
 from pybench.cli.show import SHORT_ID, duration_text
 from pybench.cli.stopping import rule_text, stopping_json
 from pybench.errors import UnsupportedError
@@ -38,10 +38,11 @@ class Preview:
     environments: Mapping[str, KnownEnvironment]
 
     def as_json(self) -> dict[str, Any]:
+        titles = distinct_titles(self.cases)
         return {
             "directory": self.directory,
             "cases": [
-                {"case_id": case.id, "title": case.title(), "unsupported": _refusal(self.unsupported[case.id])}
+                {"case_id": case.id, "title": titles[case.id], "unsupported": _refusal(self.unsupported[case.id])}
                 for case in self.cases
             ],
             "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
@@ -115,9 +116,10 @@ def _basis(guess: CampaignEstimate, runnable: str) -> str:
 
 
 def print_preview(found: Preview) -> None:
+    titles = distinct_titles(found.cases)
     for case in found.cases:
         error = found.unsupported[case.id]
-        print(f"{case.id[:12]}  {case.title()}" + (f"  [unsupported: {error.in_one_line()}]" if error else ""))
+        print(f"{case.id[:12]}  {titles[case.id]}" + (f"  [unsupported: {error.in_one_line()}]" if error else ""))
     for name, environment in found.environments.items():
         packages = counted(len(environment.packages), "package")
         image = "" if environment.image is None else f", image {environment.image}"

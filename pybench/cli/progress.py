@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from pybench.campaign.recipe import Recipe
+from pybench.case import Case, distinct_titles
 from pybench.cli.show import counts_text, duration_text
 from pybench.runner.outcome import Outcome
 from pybench.runner.schedule import PlannedRun
@@ -19,9 +20,14 @@ _ALIKE = ("unsupported", "build_failed")  # follow from the case, and most often
 
 
 class Progress:
-    """A `runner.Listener` that writes to `stream`. `most`: what stands before the number of runs that are to do."""
+    """A `runner.Listener` that writes to `stream`.
 
-    def __init__(self, stream: TextIO, most: str = "") -> None:
+    cases: of the campaign; the titles of others may be alike
+    most: what stands before the number of runs that are to do
+    """
+
+    def __init__(self, stream: TextIO, cases: Sequence[Case] = (), most: str = "") -> None:
+        self._titles = distinct_titles(cases)
         self._stream = stream
         self._most = most
         self._is_terminal = stream.isatty()
@@ -49,17 +55,20 @@ class Progress:
 
     def running(self, planned: PlannedRun) -> None:
         if self._is_terminal:
-            self._line(f"{self._state()}  {planned.case.title()}, block {planned.block}", stays=False)
+            self._line(f"{self._state()}  {self._title(planned.case)}, block {planned.block}", stays=False)
 
     def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None:
         self._finished += 1
         self._counts[outcome.name] += 1
         self._spent_s += wall_s
-        text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {planned.case.title()}, block {planned.block}"
+        text = f"{self._state()}  {outcome.name} {wall_s:.1f} s  {self._title(planned.case)}, block {planned.block}"
         if self._is_news(planned, outcome):
             self._line(f"{text}: {outcome.why}")
         elif not self._is_terminal:
             self._line(text)
+
+    def _title(self, case: Case) -> str:
+        return self._titles.get(case.id) or case.title()
 
     def _is_news(self, planned: PlannedRun, outcome: Outcome) -> bool:
         """Whether to say why: of every failure, but once a case of what all blocks have in common."""

@@ -133,7 +133,7 @@ def run(
 def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine) -> runner.Tally:
     """Runs what is missing, with a line of progress."""
     rule = plan.repetitions.rule
-    progress = Progress(sys.stderr, plan.repetitions.most)
+    progress = Progress(sys.stderr, plan.cases, plan.repetitions.most)
     if rule is not None:
         options = replace(options, last_block=LastBlock(campaign, plan, rule, progress.note))
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pybench import runner
 from pybench.campaign.directory import open_campaign
 from pybench.campaign.resolved_plan import read_resolved_plan
+from pybench.case import distinct_titles
 from pybench.cli.batch_jobs import print_queue, queue_json
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import counts_text, print_json
@@ -18,6 +19,7 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Print how far a campaign is, and what its batch jobs do."""
     campaign = open_campaign(directory)
     plan = read_resolved_plan(campaign)
+    titles = distinct_titles(plan.cases)
     rows, total = [], runner.Tally()
     for case in plan.cases:
         planned = list(runner.planned_runs([case], plan.seed, plan.repetitions))
@@ -27,7 +29,7 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         cases = [
             {
                 "case_id": case.id,
-                "title": case.title(),
+                "title": titles[case.id],
                 "repetitions": plan.repetitions.of(case),
                 "outcomes": dict(row.outcomes),
             }
@@ -46,7 +48,7 @@ def status(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
         )
         return
     for case, row in rows:
-        print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {case.title()}")
+        print(f"{case.id[:12]}  {counts_text(row.outcomes):<24}  {titles[case.id]}")
     runs = f"{plan.repetitions.most}{counted(total.outcomes.total(), 'run')}"
     print(f"{plan.name}: {counts_text(total.outcomes)} of {runs}")
     if plan.repetitions.rule is not None:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pybench.case import Case, case_from_json, case_to_json, catalogue_of
+from pybench.case import Case, case_from_json, case_to_json, catalogue_of, distinct_titles
 from pybench.case.factors import FACTORS, factor_names, idle_factors
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
@@ -135,6 +135,14 @@ WITH_DEEP = BUILT_IN.with_rows([DEEP])
 
 def deep(**options: object) -> Case:
     return Case(workload="acme-deep", catalogue=WITH_DEEP).with_factors(**options)
+
+
+def test_cases_that_only_the_protocol_tells_apart_have_distinct_titles() -> None:
+    plain = Case(workload="noop")
+    short, long, other = plain.with_factors(iterations=5), plain.with_factors(iterations=300), deep()
+    titles = distinct_titles([short, long, other])
+    assert short.title() == long.title() == "noop"
+    assert titles == {short.id: "noop iterations=5", long.id: "noop iterations=300", other.id: other.title()}
 
 
 def test_an_option_has_its_default_until_it_is_set() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -116,9 +117,11 @@ def test_status_reads_each_run_once(
 
 def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", str(plan), "--filter", "iterations=1"])
-    capsys.readouterr()
+    assert "noop iterations=1, block 2" in capsys.readouterr().err
     assert main(["status", "results/trial"]) == 0
-    assert "2 ok, 2 missing of 4 runs" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "2 ok, 2 missing of 4 runs" in printed
+    assert sorted(re.findall("noop iterations=.", printed)) == ["noop iterations=1", "noop iterations=2"]
     assert main(["status", "results/trial", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcomes"] == {"ok": 2, "missing": 2}
 
@@ -127,6 +130,7 @@ def test_a_dry_run_lists_everything_and_starts_nothing(plan: Path, capsys: pytes
     assert main(["run", str(plan), "--dry-run"]) == 0
     printed = capsys.readouterr().out
     assert "2 cases in 2 blocks: 4 runs (0 done), 0 artefacts to make, into results/trial" in printed
+    assert "noop iterations=1" in printed
     assert not Path("results").exists()
 
 
