@@ -212,6 +212,8 @@ def _tell_author(package: PackedPublication) -> None:
     """What was replaced, what is left out, and what looks personal and is still there."""
     for one in package.provenance.redactions:
         say(f"replaced by {one['replacement']}: a {one['kind']}, {counted(one['times'], 'time')}")
+    for word in package.unused_words:
+        say(f"--redact {word} was found nowhere")
     left_out = package.selection.artefacts_left_out
     if left_out:
         files, megabytes = counted(len(left_out), "file"), sum(one.bytes for one in left_out) / 1e6

@@ -25,6 +25,7 @@ from pybench.errors import EXIT_CORRUPT, EXIT_COVERAGE, EXIT_FAILED, EXIT_OK, EX
 from pybench.publication.pack import sums
 from tests.publication.campaigns import HOST, USER, build_small
 from tests.publication.tampering import rewritten_zip
+from tests.support.campaigns import build_typical
 
 # What a referee's machine has not: nothing that measures, no framework, no compiled part of pybench.
 PLAIN = "import sys; from pybench.cli import main; sys.exit(main())"
@@ -169,6 +170,23 @@ def test_the_author_is_told_what_was_replaced_and_left_out(published: Path) -> N
     assert "replaced by host-1: a host name" in talk
     assert "not published: 1 file of artefacts" in talk
     assert HOST not in talk
+
+
+def test_a_word_that_is_found_nowhere_is_said(campaign: Path) -> None:
+    done = _pybench("publish", campaign, "--dry-run", "--redact", "GreenProject", "--redact", "written to")
+    assert done.returncode == EXIT_OK, done.stderr
+    assert "--redact GreenProject was found nowhere" in done.stderr
+    assert "--redact written to" not in done.stderr
+
+
+def test_a_publication_with_redacted_ids_is_replayed(tmp_path: Path) -> None:
+    builder = build_typical(tmp_path / "c", repetitions=2)
+    done = _pybench("publish", builder.path, "--archive", tmp_path / "a.zip", "--redact", "digits-0")
+    assert "replaced by redacted-1: a word of the author's" in done.stderr
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert [name for name in archive.namelist() if b"digits-0" in archive.read(name)] == []
+    done = _pybench("replay", tmp_path / "a.zip")
+    assert done.stdout.startswith("equal: "), done.stderr
 
 
 def test_neither_report_nor_tables_name_host_or_user(fetched: Path) -> None:

@@ -24,7 +24,15 @@ from pybench.publication.pack.contents import Selection, select
 from pybench.publication.pack.documents import Provenance, PublicationMetadata
 from pybench.publication.pack.facts import Facts, gather
 from pybench.publication.pack.finished_runs import list_published
-from pybench.publication.pack.redaction import Leftover, RedactionRules, Redactor, is_text, leftovers, plan_redaction
+from pybench.publication.pack.redaction import (
+    Leftover,
+    RedactionRules,
+    Redactor,
+    is_text,
+    leftovers,
+    plan_redaction,
+    refuse_words_left,
+)
 from pybench.publication.pack.report_parts import ReportParts
 from pybench.publication.pack.signature import check_key, sign
 
@@ -46,7 +54,10 @@ class PublishOptions:
 
 @dataclass(frozen=True, slots=True)
 class PackedPublication:
-    """What will be published: `folder` holds the files that `digests` names, SHA256SUMS, and its signature if any."""
+    """What will be published: `folder` holds the files that `digests` names, SHA256SUMS, and its signature if any.
+
+    unused_words: of `RedactionRules.words`, those that no file contained
+    """
 
     folder: Path
     facts: Facts
@@ -54,6 +65,7 @@ class PackedPublication:
     digests: Mapping[str, str]
     selection: Selection
     leftovers: tuple[Leftover, ...]
+    unused_words: tuple[str, ...]
     is_signed: bool
 
     @property
@@ -81,6 +93,7 @@ def stage(
         selection = select(campaign, with_artefacts=options.with_artefacts)
         redactor = plan_redaction(campaign.path, selection.files, options.rules)
         rewritten = {name for name in selection.files if _copy(campaign.path / name, folder / name, name, redactor)}
+        refuse_words_left(folder, selection.files, redactor.words)
         if layout.PLAN in rewritten:
             _name_published_plan(folder)
         for name in selection.files:
@@ -96,7 +109,9 @@ def stage(
         found = tuple(leftovers(folder, selection.files))
     except OSError as error:
         raise _storage_error(error, campaign.path, folder) from error
-    return PackedPublication(folder, facts, provenance, digests, selection, found, options.key is not None)
+    return PackedPublication(
+        folder, facts, provenance, digests, selection, found, redactor.unused_words, options.key is not None
+    )
 
 
 def _provenance(

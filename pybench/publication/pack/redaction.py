@@ -3,15 +3,18 @@
 
 By default host names become `host-1`, `host-2`, ..., home folders `/home/user-1`, and the user's own files keep only
 their names; what the author names with `--redact` becomes `redacted-1`, .... One thing has one replacement in the whole
-publication, numbered in the order of file names, so two machines stay two. Texts of JSON files, logs and plan.yaml are
-gone through; CSV files hold numbers and image ids.
+publication, numbered in the order of file names, so two machines stay two. Texts of JSON files, logs, plan.yaml and
+the text columns of CSV files are gone through.
 
 What identifies a case is never changed, for its id is made of it: a personal word there is an error that says so.
+A word of the author's in the name of a field is an error, too: readers look for these names.
 `leftovers` lists for the author what this cannot know: a collaborator's name in a caution, an internal address.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections import Counter
@@ -33,6 +36,13 @@ _IDENTITY = {
     layout.PLAN_RESOLVED: ("cases", "criteria", "require", "protocol"),
     layout.RECIPE: ("recipe",),
 }
+# Columns of CSV files that are no numbers: users' files name units and nodes.
+_TEXT_COLUMNS = {
+    layout.PREDICTIONS: ("image_id", "unit_id", "group"),
+    layout.SENSITIVITY: ("node", "operator"),
+    layout.TENSOR_ERRORS: ("tensor",),
+}
+_HOME_FOLDERS = (b"/home/", b"/homes/", b"/users/", b"/Users/")  # `_HOME` matches nothing without one of them
 _KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
 
 _DOUBTFUL = {
@@ -42,6 +52,7 @@ _DOUBTFUL = {
         r"(?<![\w.:/-])/(?!(?:proc|sys|dev|usr|lib|lib64|bin|etc|opt|tmp)/|home/user-\d)[\w.+-]+/[\w.+/-]+"
     ),
 }
+_MAYBE_DOUBTFUL = re.compile(rb"[@/]|\d\.\d+\.\d")  # each of them has it; quick, for tables are many
 # A version, such as 12.8.4.1 of a package, may look like an address.
 _DOUBTFUL_WITH_VERSIONS = {kind: pattern for kind, pattern in _DOUBTFUL.items() if kind != "an IP address"}
 
@@ -82,6 +93,8 @@ class Redactor:
 
     def apply(self, name: str, content: bytes) -> bytes:
         """The content to publish under `name`, a text."""
+        if name.endswith(".csv"):
+            return self._table(name, content) if self._may_be_in(content) else content
         if not name.endswith(".json"):
             text = content.decode("utf-8", errors="replace")
             redacted = self._text(text)
@@ -92,6 +105,11 @@ class Redactor:
             return content
         is_plan = Path(name).name == layout.PLAN_RESOLVED
         return storage.json_bytes(guarded_anew(redacted_json) if is_plan else redacted_json)
+
+    @property
+    def unused_words(self) -> tuple[str, ...]:
+        """The author's words that no file contained, in the order of their length."""
+        return tuple(word for word, to in self.words.items() if not self.counts[to])
 
     def summary(self) -> list[dict[str, Any]]:
         """What was replaced by what kind of stand-in, how often; never the original."""
@@ -111,8 +129,28 @@ class Redactor:
         if isinstance(value, list):
             return [self._value(one) for one in value]
         if isinstance(value, Mapping):
-            return {name: inner if name in untouched else self._value(inner, (), name) for name, inner in value.items()}
+            return {
+                self._paths(name): inner if name in untouched else self._value(inner, (), name)
+                for name, inner in value.items()
+            }
         return value
+
+    def _may_be_in(self, content: bytes) -> bool:
+        """Whether something to replace may be there. Tables are many and long, and most have nothing."""
+        wanted = (*self.hosts, *self.users, *self.files, *self.words)
+        return any(word.encode() in content for word in wanted) or _has_home(content)
+
+    def _table(self, name: str, content: bytes) -> bytes:
+        """A table with its text columns gone through; every other cell keeps its text."""
+        text = content.decode("utf-8", errors="surrogateescape")
+        header, *rows = csv.reader(io.StringIO(text, newline=""))
+        places = [place for place, column in enumerate(header) if column in _TEXT_COLUMNS[Path(name).name]]
+        redacted = [[self._text(cell) if at in places else cell for at, cell in enumerate(row)] for row in rows]
+        if redacted == rows:
+            return content
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerows([header, *redacted])
+        return written.getvalue().encode("utf-8", errors="surrogateescape")
 
     def _short_host(self, value: str) -> str:
         """The field that holds a host's name: here even a name of two letters is one."""
@@ -122,17 +160,19 @@ class Redactor:
         return self.hosts[value]
 
     def _text(self, text: str) -> str:
-        for path, to in self.files.items():
-            # Where a longer path ends in it, all of that goes.
-            text = self._replace(text, rf"(?:/[\w.+-]+){{0,8}}?{re.escape(path)}(?!\.?[\w+-])", to)
-        if self.redacts_homes:
-            text = _HOME.sub(self._home, text)
+        text = self._paths(text)
         for word, to in (*self.hosts.items(), *self.users.items()):
             if len(word) >= _SHORTEST_WORD and word not in self.vocabulary:
                 text = self._replace(text, _whole(word), to)
         for word, to in self.words.items():
             text = self._replace(text, re.escape(word), to)
         return text
+
+    def _paths(self, text: str) -> str:
+        for path, to in self.files.items():
+            # Where a longer path ends in it, all of that goes.
+            text = self._replace(text, rf"(?:/[\w.+-]+){{0,8}}?{re.escape(path)}(?!\.?[\w+-])", to)
+        return _HOME.sub(self._home, text) if self.redacts_homes else text
 
     def _home(self, match: re.Match[str]) -> str:
         to = self.users.get(match[1])
@@ -153,7 +193,7 @@ def is_text(name: str) -> bool:
     parts = name.split("/")
     if parts[0] == layout.ARTEFACTS and parts[-1] not in layout.OF_EVERY_MAKING:
         return False
-    return name.endswith((".json", ".log", ".yaml"))
+    return name.endswith((".json", ".log", ".yaml")) or parts[-1] in _TEXT_COLUMNS
 
 
 def plan_redaction(folder: Path, names: Iterable[str], rules: RedactionRules) -> Redactor:
@@ -180,7 +220,10 @@ def leftovers(folder: Path, names: Iterable[str]) -> list[Leftover]:
     for name in sorted(names):
         if not is_text(name):
             continue
-        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        content = (folder / name).read_bytes()
+        if name.endswith(".csv") and not _MAYBE_DOUBTFUL.search(content):
+            continue
+        text = content.decode("utf-8", errors="replace")
         doubtful = _DOUBTFUL if not name.startswith(f"{layout.ENVIRONMENTS}/") else _DOUBTFUL_WITH_VERSIONS
         for part in _texts(_parse(folder / name, text)) if name.endswith(".json") else [text]:
             for kind, pattern in doubtful.items():
@@ -188,6 +231,23 @@ def leftovers(folder: Path, names: Iterable[str]) -> list[Leftover]:
                     seen.setdefault((kind, match[0][:200]), []).append(name)
     ordered = sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
     return [Leftover(kind, text, where[0], len(where)) for (kind, text), where in ordered]
+
+
+def refuse_words_left(folder: Path, names: Iterable[str], words: Iterable[str]) -> None:
+    """Raises `UsageError` where a JSON file of the staged `folder` still contains a word of the author's: as the name
+    of a field, or in what an artefact's making left. Numbers are no texts."""
+    forms = {word: [json.dumps(word, ensure_ascii=plain)[1:-1].encode() for plain in (True, False)] for word in words}
+    for name in sorted(names) if forms else ():
+        if not name.endswith(".json"):
+            continue
+        content = (folder / name).read_bytes()
+        for word, written in forms.items():
+            found = any(form in content for form in written)
+            if found and any(word in text for text in _texts(_load(folder / name, content))):
+                raise UsageError(
+                    f"{name} contains {word!r} where it cannot be redacted",
+                    hint=f"names of fields and packages, and files of artefacts, stay: publish without --redact {word}",
+                )
 
 
 def _collect(
@@ -200,7 +260,10 @@ def _collect(
     files: dict[str, None] = {}
     identity: dict[str, None] = {}
     for name in names:
-        text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        content = (folder / name).read_bytes()
+        if name.endswith(".csv") and not _has_home(content):
+            continue
+        text = content.decode("utf-8", errors="replace")
         stored = _parse(folder / name, text) if name.endswith(".json") else {}
         for part in _texts(stored) if name.endswith(".json") else [text]:
             users.update(dict.fromkeys(match[1] for match in _HOME.finditer(part)))
@@ -260,6 +323,10 @@ def _numbered(words: Mapping[str, None], stem: str) -> dict[str, str]:
     return dict(sorted(numbered.items(), key=lambda item: -len(item[0])))
 
 
+def _has_home(content: bytes) -> bool:
+    return any(folder in content for folder in _HOME_FOLDERS)
+
+
 def _whole(word: str) -> str:
     return rf"(?<![\w-]){re.escape(word)}(?![\w-])"
 
@@ -277,8 +344,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
-    try:
-        stored = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise CorruptError(f"{path} cannot be read: {error}") from error
+    stored = _load(path, text)
     return stored if isinstance(stored, dict) else {}
+
+
+def _load(path: Path, content: str | bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{path} cannot be read: {error}") from error

@@ -15,7 +15,13 @@ from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.errors import UsageError
 from pybench.publication.pack.contents import select
-from pybench.publication.pack.redaction import RedactionRules, Redactor, leftovers, plan_redaction
+from pybench.publication.pack.redaction import (
+    RedactionRules,
+    Redactor,
+    leftovers,
+    plan_redaction,
+    refuse_words_left,
+)
 from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
 from tests.publication.conftest import Published
 from tests.support.campaigns import CampaignBuilder
@@ -204,3 +210,50 @@ def test_what_looks_personal_and_stays_is_listed(tmp_path: Path) -> None:
     texts = {one.text for one in found}
     assert {"ada@example.org", "10.1.2.3", "/projects/secret/x"} <= texts
     assert not [text for text in texts if text.startswith("/usr")]
+
+
+PREDICTED = """image_id,group,label,top1,top5_hit
+BlueProject-1,/home/babbage/a,1,1,true
+"x, of lovelace",4711,4711,0,true
+"""
+
+
+def _with_predictions(folder: Path) -> tuple[CampaignDirectory, str]:
+    builder = build_small(folder)
+    run = builder.run(FP32, 1, {"top1_percent": 50.0}, predictions=PREDICTED, attempt=2)
+    return builder.campaign, run.file("predictions.csv").relative_to(folder).as_posix()
+
+
+def test_ids_and_groups_of_predictions_are_gone_through_and_numbers_stay(tmp_path: Path) -> None:
+    campaign, name = _with_predictions(tmp_path / "c")
+    text = _text(campaign, _planned(campaign, RedactionRules(words=("BlueProject", "4711"))), name)
+    assert text == PREDICTED.replace("BlueProject", "redacted-1").replace("babbage", "user-2").replace(
+        "lovelace", "user-1"
+    ).replace('",4711', '",redacted-2')
+    assert _text(campaign, _planned(campaign, RedactionRules(keep_paths=True)), name) == PREDICTED
+
+
+def test_what_looks_personal_in_ids_is_listed(tmp_path: Path) -> None:
+    campaign, name = _with_predictions(tmp_path / "c")
+    (campaign.path / name).write_text(PREDICTED.replace("BlueProject-1", "ada@example.org"))
+    found = leftovers(campaign.path, select(campaign, with_artefacts=False).files)
+    assert ("ada@example.org", name) in {(one.text, one.name) for one in found}
+
+
+def test_a_home_folder_in_the_name_of_a_field_goes_and_a_word_there_is_refused(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    run = campaign.attempt(FP32.id, 1, 1)
+    write_json(run.file("environment.json"), {**environment(HOST), "packages": {"blue-tools": "1"}, "/home/babbage": 1})
+    name = run.file("environment.json").relative_to(campaign.path).as_posix()
+    redactor = _planned(campaign, RedactionRules(words=("blue",)))
+    (campaign.path / name).write_text(_text(campaign, redactor, name))
+    assert "/home/user-2" in json.loads((campaign.path / name).read_text())
+    with pytest.raises(UsageError, match=f"{name} contains 'blue' where it cannot be redacted"):
+        refuse_words_left(campaign.path, select(campaign, with_artefacts=False).files, redactor.words)
+
+
+def test_a_word_in_what_an_artefacts_making_left_is_refused(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    names = select(campaign, with_artefacts=False).files
+    with pytest.raises(UsageError, match=r"layers\.json contains 'Layers'"):
+        refuse_words_left(campaign.path, names, ["Layers"])
