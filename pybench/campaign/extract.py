@@ -34,7 +34,7 @@ from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError
 
 EXTRACT = ".extract"
-FORMAT = 1
+FORMAT = 2
 METRIC_KINDS: Mapping[str, type] = {
     "unit": str,
     "window": str,
@@ -139,6 +139,7 @@ def _body(run: FinishedRun) -> bytes:
     kept = [
         run.run["case_id"],
         run.run["block"],
+        run.run["attempt"],
         run_values(run),
         caution_values(run),
         run.summary["labels"],

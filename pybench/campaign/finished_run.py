@@ -54,9 +54,10 @@ def read_finished_run(files: RunDirectory, known: Mapping[str, KnownCase] | None
 def _check_run(files: RunDirectory, run: Mapping[str, Any], summary: Mapping[str, Any]) -> None:
     """Whether stored values have the shape that the tables rely on; raises `CorruptError`."""
     place = files.path
-    stored = (run["case_id"], run["block"])
-    if stored != (files.case_id, files.block):
-        raise CorruptError(f"{place}: run.json is of case {str(stored[0])[:12]}, block {stored[1]}")
+    stored = (run["case_id"], run["block"], run["attempt"])
+    if stored != (files.case_id, files.block, files.attempt):
+        what = f"case {str(stored[0])[:12]}, block {stored[1]}, attempt {stored[2]}"
+        raise CorruptError(f"{place}: run.json is of {what}")
     if not isinstance(run["valid"], dict) or not isinstance(summary["metrics"], dict):
         raise CorruptError(f"{place}: `valid` and `metrics` must be objects")
     cautions = run.get("cautions", [])

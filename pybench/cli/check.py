@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from pybench.cli.options import DirectoryArgument, JsonOption
-from pybench.cli.show import print_json, print_tables
+from pybench.cli.show import added_sentences, print_json, print_tables
 from pybench.errors import CoverageError
 
 
 def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     """Check that the runs cover the plan and are unchanged.
 
-    Every byte of every finished run is hashed.
+    Every byte of every finished run is hashed, and of a fetched publication every file of its list but the report.
     Exit code 0: no run is missing, and no file changed. 3: runs are missing. 4: stored files are corrupt.
     """
     from pybench.analysis import declared
@@ -25,9 +25,11 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     from pybench.dataset.coverage import measure
     from pybench.dataset.executed_artefacts import executed_artefacts
     from pybench.processes import all_cores
+    from pybench.publication import check_published
     from pybench.report.sections.reliability.coverage import coverage_table
     from pybench.report.sections.reliability.software import software_table
 
+    added = check_published(directory)
     with all_cores() as processes:
         dataset = load(directory, hash_all=True, processes=processes)
     coverage = measure(dataset)
@@ -35,13 +37,14 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     artefacts = executed_artefacts(dataset.campaign)
     if as_json:
         of_artefacts = {"other_builds": artefacts.other, "gone_artefacts": artefacts.gone}
-        print_json({**coverage.as_json(), "software": software_json(software), **of_artefacts})
+        of_folder = {**of_artefacts, "added_files": added}
+        print_json({**coverage.as_json(), "software": software_json(software), **of_folder})
     else:
         print_tables([coverage_table(coverage), software_table(software)])
         for sentence in (describe_exclusions(software.values()), describe_unstated(software.values())):
             if sentence is not None:
                 print(sentence[0].upper() + sentence[1:])
-        for sentence in artefacts.sentences():
+        for sentence in (*artefacts.sentences(), *added_sentences(added)):
             print(sentence)
     if not coverage.is_full:
         raise CoverageError(

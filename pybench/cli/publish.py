@@ -11,7 +11,7 @@ import typer
 
 from pybench.campaign import storage
 from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
-from pybench.cli.show import print_json, say
+from pybench.cli.show import added_sentences, print_json, say
 from pybench.errors import CoverageError, UsageError
 from pybench.words import counted
 
@@ -102,6 +102,7 @@ def publish(
         PublishOptions,
         RedactionRules,
         RegistryAccess,
+        check_published,
         parse_registry,
         unpacked,
     )
@@ -122,6 +123,8 @@ def publish(
         None if dry_run else sign,
     )
     with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
+        for sentence in () if source.is_file() else added_sentences(check_published(directory)):
+            say(sentence)
         coverage = _coverage(directory, allow_gaps=incomplete)
         package = _stage(directory, Path(folder), options, coverage)
         _tell_author(package)

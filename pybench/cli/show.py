@@ -8,10 +8,11 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybench.campaign.layout import OUTCOMES
+from pybench.words import counted
 
 if TYPE_CHECKING:
     from pybench.report.tables import Table
@@ -41,6 +42,13 @@ def say(text: str) -> None:
     with contextlib.suppress(BrokenPipeError):  # `main` ends for this
         sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)
+
+
+def added_sentences(names: Sequence[str]) -> list[str]:
+    """What is said of files that somebody added to a fetched publication; nothing of none."""
+    if not names:
+        return []
+    return [f"After publication, {counted(len(names), 'file')} came to this folder, such as {names[0]}."]
 
 
 def counts_text(outcomes: Mapping[str, int]) -> str:

@@ -80,7 +80,7 @@ _NO_LINE = b"," * len(METRIC_KINDS) + b"\n"
 class Extract(msgspec.Struct, array_like=True):
     """The JSON of `pybench.campaign.extract`, of which equal parts are decoded once.
 
-    case_id, block: as run.json has them
+    case_id, block, attempt: as run.json has them
     values: `run_values`
     cautions: `caution_values`
     environment: name -> what environment.json has of it
@@ -90,6 +90,7 @@ class Extract(msgspec.Struct, array_like=True):
 
     case_id: str
     block: int
+    attempt: int
     values: list[Any]
     cautions: list[list[Any]]
     labels: msgspec.Raw
@@ -354,6 +355,7 @@ def _read_extract(files: RunDirectory) -> tuple[Extract, bytes] | None:
     line, lines = parts
     with contextlib.suppress(msgspec.MsgspecError):
         stored = _DECODE_EXTRACT(line)
-        if (stored.case_id, stored.block) == (files.case_id, files.block):
+        of_run = (stored.case_id, stored.block, stored.attempt)
+        if of_run == (files.case_id, files.block, files.attempt):
             return stored, lines
     return None

@@ -23,7 +23,7 @@ from pybench.publication.pack.documents import PublicationMetadata
 from pybench.publication.pack.package import PackedPublication, PublishOptions, stage
 from pybench.publication.pack.redaction import RedactionRules
 from pybench.publication.pack.report_parts import ReportParts
-from pybench.publication.verify.comparison import Difference, Replay, check_unpacked, compare
+from pybench.publication.verify.comparison import Difference, Replay, check_published, check_unpacked, compare
 from pybench.publication.verify.fetching import FetchChecks, FetchResult, fetch, unpacked
 from pybench.publication.verify.unpacking import Limits
 
@@ -44,6 +44,7 @@ __all__ = [
     "ReportParts",
     "archive",
     "assemble",
+    "check_published",
     "check_unpacked",
     "compare",
     "fetch",

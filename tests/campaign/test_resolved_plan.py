@@ -62,7 +62,7 @@ def test_a_plan_that_was_edited_after_its_runs_is_not_printed_beside_them(
         said = capsys.readouterr().err
         assert said.startswith(f"error: {campaign.plan} is not the plan that was run: it has changed since\n  hint: ")
     (campaign.path / PUBLICATION).write_text("{}")
-    assert main(["check", str(campaign.path)]) == EXIT_OK, "of a publication SHA256SUMS tells it"
+    assert main(["analyse", str(campaign.path)]) == EXIT_OK, "of a publication SHA256SUMS tells it"
     (campaign.path / PUBLICATION).unlink()
     campaign.plan.unlink()
     assert main(["check", str(campaign.path)]) == EXIT_OK, "a plan that was removed says nothing wrong"

@@ -20,12 +20,13 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from pybench.campaign.storage import write_json
 from pybench.cli import main
 from pybench.errors import EXIT_CORRUPT, EXIT_COVERAGE, EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from pybench.publication.pack import sums
 from tests.publication.campaigns import HOST, USER, build_small
 from tests.publication.tampering import rewritten_zip
-from tests.support.campaigns import build_typical
+from tests.support.campaigns import build_typical, finish_again
 
 # What a referee's machine has not: nothing that measures, no framework, no compiled part of pybench.
 PLAIN = "import sys; from pybench.cli import main; sys.exit(main())"
@@ -258,6 +259,35 @@ def test_replay_refuses_a_publication_that_was_changed(fetched: Path, tmp_path: 
     assert done.returncode == EXIT_CORRUPT
     assert "my-notes" not in done.stderr
     assert ("energy.json was added" if change == "added" else "summary.json") in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["check", "publish"])
+def test_a_changed_file_of_a_fetched_publication_is_refused(fetched: Path, tmp_path: Path, verb: str) -> None:
+    folder = Path(shutil.copytree(fetched, tmp_path / "x"))
+    for name in ("plan.yaml", next(folder.glob("runs/**/iterations.csv")).relative_to(folder)):
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(before + b"# \n")
+        done = _pybench(verb, folder, *(["--dry-run"] if verb == "publish" else []))
+        assert done.returncode == EXIT_CORRUPT
+        assert f"{folder} is not as it was published:\n  {name} was changed" in done.stderr
+        (folder / name).write_bytes(before)
+    (folder / sums.SUMS).unlink()
+    assert _pybench("check", folder).returncode == EXIT_CORRUPT
+
+
+def test_a_fetched_publication_may_get_a_report_and_runs_of_its_own(fetched: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(fetched, tmp_path / "x"))
+    assert _pybench("report", folder, "--out", folder / "report").returncode == EXIT_OK
+    assert json.loads(_pybench("check", folder, "--json").stdout)["added_files"] == []
+    run = next(folder.glob("runs/*/block-001/attempt-01"))
+    again = shutil.copytree(run, run.with_name("attempt-02"))
+    for name in ("run.json", "case.json"):
+        write_json(again / name, json.loads((again / name).read_bytes()) | {"attempt": 2})
+    finish_again(again)
+    checked = _pybench("check", folder)
+    assert (checked.returncode, checked.stderr) == (EXIT_OK, "")
+    assert re.search(r"After publication, \d+ files came to this folder, such as runs/.*/attempt-02/", checked.stdout)
+    assert "After publication, " in _pybench("publish", folder, "--dry-run").stderr
 
 
 def test_replay_names_what_differs_and_the_versions_as_the_likely_cause(fetched: Path, tmp_path: Path) -> None:

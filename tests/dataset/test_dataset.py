@@ -180,6 +180,15 @@ def test_a_run_moved_into_another_block_is_corrupt(tmp_path: Path) -> None:
         load(builder.path)
 
 
+@pytest.mark.parametrize("hash_all", [False, True])
+def test_a_copy_of_a_run_is_no_later_attempt_at_it(tmp_path: Path, hash_all: bool) -> None:
+    builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
+    folder = builder.run(INFER, 1, {"latency_mean_ms": 5.0}).path
+    shutil.copytree(folder, folder.with_name("attempt-07"))
+    with pytest.raises(CorruptError, match=r"attempt-07: run\.json is of .*, block 1, attempt 1"):
+        load(builder.path, hash_all=hash_all)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,16 +91,28 @@ def check_unpacked(folder: Path) -> Mapping[str, str]:
             hint="give the folder that `pybench fetch` wrote; for a campaign of your own use `pybench report`",
         )
     listed = sums.parse(path.read_bytes(), str(path))
-    wrong = [_wrong(folder, name, digest) for name, digest in listed.items()]
-    wrong += [f"{name} was added" for name in _added(folder, listed)]
-    found = [one for one in wrong if one is not None]
-    if found:
-        more = [f"and {len(found) - _NAMED_AT_ONCE} more"] if len(found) > _NAMED_AT_ONCE else []
-        raise CorruptError(
-            f"{folder} is not as it was published:\n  " + "\n  ".join([*found[:_NAMED_AT_ONCE], *more]),
-            hint="fetch it again",
-        )
+    wrong = [*_changed(folder, listed), *(f"{name} was added" for name in _added(folder, listed))]
+    if wrong:
+        raise _not_as_published(folder, wrong, "fetch it again")
     return listed
+
+
+def check_published(folder: Path) -> list[str]:
+    """The files that somebody added to the campaign of a publication, such as new runs; none of another folder.
+
+    Raises `CorruptError` where a listed file was changed or is gone. The report is passed over: it can be made anew.
+    """
+    if not (folder / sums.DESCRIPTION).is_file():
+        return []
+    path = folder / sums.SUMS
+    if not path.is_file():
+        raise CorruptError(f"{folder} is a publication without {sums.SUMS}", hint="fetch it again")
+    listed = sums.parse(path.read_bytes(), str(path))
+    wrong = _changed(folder, {name: one for name, one in listed.items() if not name.startswith(f"{layout.REPORT}/")})
+    if wrong:
+        hint = f"fetch it again; or remove {sums.DESCRIPTION} if you continue it as a campaign of your own"
+        raise _not_as_published(folder, wrong, hint)
+    return [name for name in _added(folder, listed) if not name.rpartition("/")[2].startswith(".")]
 
 
 def compare(folder: Path, listed: Mapping[str, str], remade: Path) -> Replay:
@@ -144,6 +156,16 @@ def _wrong(folder: Path, name: str, digest: str) -> str | None:
         return None if storage.sha256_of(path) == digest else f"{name} was changed"
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
+
+
+def _changed(folder: Path, listed: Mapping[str, str]) -> list[str]:
+    return [wrong for name, digest in listed.items() if (wrong := _wrong(folder, name, digest)) is not None]
+
+
+def _not_as_published(folder: Path, wrong: Sequence[str], hint: str) -> CorruptError:
+    more = [f"and {len(wrong) - _NAMED_AT_ONCE} more"] if len(wrong) > _NAMED_AT_ONCE else []
+    what = "\n  ".join([f"{folder} is not as it was published:", *wrong[:_NAMED_AT_ONCE], *more])
+    return CorruptError(what, hint=hint)
 
 
 def _added(folder: Path, listed: Mapping[str, str]) -> list[str]:
