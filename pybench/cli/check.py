@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import added_sentences, print_json, print_tables
+from pybench.cli.stopping import check_stop
 from pybench.errors import CoverageError
 
 
@@ -32,6 +33,7 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     added = check_published(directory)
     with all_cores() as processes:
         dataset = load(directory, hash_all=True, processes=processes)
+    check_stop(dataset.campaign, dataset.plan)
     coverage = measure(dataset)
     software = SoftwareComparisons(dataset.software).declared(dataset.plan.cases, declared(dataset))
     artefacts = executed_artefacts(dataset.campaign)

@@ -12,6 +12,7 @@ import typer
 from pybench.campaign import storage
 from pybench.cli.options import JsonOption, PlainHttpOption, RegistryTimeoutOption
 from pybench.cli.show import added_sentences, print_json, say
+from pybench.cli.stopping import check_stop
 from pybench.errors import CoverageError, UsageError
 from pybench.words import counted
 
@@ -149,7 +150,9 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
 
-    coverage = measure(load(directory, hash_all=True))
+    dataset = load(directory, hash_all=True)
+    check_stop(dataset.campaign, dataset.plan)
+    coverage = measure(dataset)
     if not coverage.is_full and not allow_gaps:
         states = ", ".join(f"{count} {state}" for state, count in coverage.states.items())
         raise CoverageError(

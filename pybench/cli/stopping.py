@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.directory import CampaignDirectory, RunDirectory, restore_hint
 from pybench.campaign.resolved_plan import ResolvedPlan, is_stored, read_resolved_plan, store_stop
 from pybench.case import Repetitions
 from pybench.case.repetitions import Stop, StoppingRule
-from pybench.errors import UsageError
+from pybench.errors import CorruptError, UsageError
 from pybench.runner.standing import AGAIN
 
 Attempts = tuple[tuple[int, ...], ...]  # block -> the attempts that count
@@ -34,11 +34,12 @@ class LastBlock:
 
     def __call__(self) -> int | None:
         """The last block that is wanted; None: more may be. Raises CorruptError for runs that cannot be read."""
-        stop = self._stop()
+        stop = self.stop()
         store_stop(self.campaign, stop)
         return None if stop is None else stop.after_block
 
-    def _stop(self) -> Stop | None:
+    def stop(self) -> Stop | None:
+        """Where the runs on disk end the campaign; None: they do not. Stores nothing."""
         attempts: Attempts = ()
         spent_s = 0.0
         for block in range(1, self.rule.at_most + 1):
@@ -66,6 +67,21 @@ class LastBlock:
             self.looked[attempts] = found.is_decided
             self.note(f"after block {len(attempts)} of at most {self.rule.at_most}: {found.text}")
         return self.looked[attempts]
+
+
+def check_stop(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
+    """Raises CorruptError where stopped.json says something else than the runs: it would leave runs out.
+
+    plan: as the campaign's readers have it, with what stopped.json says
+    """
+    rule, stored = plan.repetitions.rule, plan.repetitions.stop
+    if rule is None or stored is None:
+        return
+    found = LastBlock(campaign, plan.stopped(None), rule, lambda _: None).stop()
+    if found != stored:
+        by_runs = "not stopped" if found is None else rule.told(found)
+        what = f"{campaign.stopped} says `{rule.told(stored)}`, but the runs say `{by_runs}`"
+        raise CorruptError(what, hint=restore_hint(campaign.stopped))
 
 
 def _ended(campaign: CampaignDirectory, plan: ResolvedPlan, block: int) -> list[RunDirectory] | None:

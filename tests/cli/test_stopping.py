@@ -238,6 +238,21 @@ def test_a_damaged_stop_is_named_with_what_to_do(
     assert _asked(builder)[:2] == (3, Stop(3, "decided"))  # which needs no file
 
 
+@pytest.mark.parametrize(("after", "reason"), [(3, "decided"), (5, "time"), (4, "blocks")])
+def test_a_stop_that_the_runs_do_not_have_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], after: int, reason: str
+) -> None:
+    builder = _built(tmp_path / "c", 1 / 1.2, 5, StoppingRule(5, 1e6))
+    assert _asked(builder)[1] == Stop(5, "blocks")
+    assert main(["check", str(builder.path)]) == 0
+    builder.campaign.stopped.write_text(f'{{"schema_version": 1, "after_block": {after}, "reason": "{reason}"}}')
+    for command in (["check"], ["publish", "--dry-run"]):
+        assert main([*command, str(builder.path)]) == 4
+        said = capsys.readouterr().err
+        assert "stopped.json says `" in said
+        assert "but the runs say `not decided after 5 blocks`" in said
+
+
 @pytest.mark.process
 def test_a_published_campaign_stays_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     builder = _built(tmp_path / "c", 0.5, 4, StoppingRule(20))
