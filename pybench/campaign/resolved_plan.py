@@ -101,7 +101,8 @@ def read_planned(campaign: CampaignDirectory) -> ResolvedPlan:
 
 
 def check_plan_text(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
-    """Raises CorruptError where plan.yaml is not the file that was run: reports print it beside the runs.
+    """Raises CorruptError where plan.yaml is not the file that was run: reports print it beside the runs. A runner that
+    was killed between the names of the two files leaves this, too.
 
     Publications are left to their SHA256SUMS, because names in them may be redacted; a removed file says nothing.
     """
@@ -111,7 +112,8 @@ def check_plan_text(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
     if hashlib.sha256(campaign.plan.read_bytes()).hexdigest() != ran:
         raise CorruptError(
             f"{campaign.plan} is not the plan that was run: it has changed since",
-            hint=f"restore it; or run the changed plan, with --out {campaign.path} or another folder",
+            hint=f"restore it; or run the changed plan, with --out {campaign.path} or another folder; where a run was "
+            "ended while it stored a changed plan, run that plan again",
         )
 
 

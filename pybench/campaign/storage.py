@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True, option: 
     for files that can be made again, and whose content is checked before it is used again.
     `option`: of the command line, which names another folder.
     """
+    with prepared(path, content, is_lasting=is_lasting, option=option):
+        pass
+
+
+@contextlib.contextmanager
+def prepared(path: Path, content: bytes, *, is_lasting: bool = True, option: str = "--out") -> Iterator[None]:
+    """`write_bytes` in two steps: the content is on the disk before the block, and gets its name after it. Where the
+    block raises, the file stays as it was."""
     temporary = temporary_name(path)
     try:
         with open(temporary, "xb") as file:
@@ -35,13 +43,16 @@ def write_bytes(path: Path, content: bytes, *, is_lasting: bool = True, option: 
             file.flush()
             if is_lasting:
                 os.fsync(file.fileno())
+        yield
         os.replace(temporary, path)
         if is_lasting:
             sync(path.parent)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):  # on a read-only file system it is not there and cannot be removed
             temporary.unlink()
-        raise storage_error(error, path, option) from error
+        if isinstance(error, OSError):
+            raise storage_error(error, path, option) from error
+        raise
 
 
 def create_bytes(path: Path, content: bytes, *, is_lasting: bool = True) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import ResolvedPlan, parse_resolved_plan, read_planned
+from pybench.campaign.resolved_plan import ResolvedPlan, check_plan_text, parse_resolved_plan, read_planned
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import factors_of
 from pybench.cli.options import joined
@@ -62,7 +62,9 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
                 hint="give the plan file to change it (--set, --repetitions) or to run it in another folder (--out)",
             )
         campaign = CampaignDirectory(path)
-        return Source(campaign, read_planned(campaign))
+        resolved = read_planned(campaign)
+        check_plan_text(campaign, resolved)
+        return Source(campaign, resolved)
     from pybench.plan import load_plan, resolve
 
     plan = load_plan(path, tuple(overrides or ()), repetitions=repetitions)

@@ -37,10 +37,10 @@ def open_for_running(
     known = planned_before(campaign, plan)
     storage.make_folder(campaign.path, exist_ok=True)
     former = known.cases if known else None
-    if known is not None and not is_stored(campaign, content):
-        store_stop(campaign, None)  # it was one by the former plan
-    store_planned(campaign, content)
-    storage.write_text(campaign.plan, plan_text)
+    with storage.prepared(campaign.plan, plan_text.encode()):  # a full disk leaves the former plan and its digest
+        if known is not None and not is_stored(campaign, content):
+            store_stop(campaign, None)  # it was one by the former plan
+        store_planned(campaign, content)
     storage.make_folder(campaign.artefacts, exist_ok=True)
     if former is None:
         return [], []

@@ -57,9 +57,10 @@ def test_a_plan_that_was_edited_after_its_runs_is_not_printed_beside_them(
 ) -> None:
     original = campaign.plan.read_text()
     campaign.plan.write_text(original + "# and a threshold that nobody ran with\n")
-    for command in ("check", "analyse", "report"):
+    for command in ("check", "analyse", "report", "run"):
         assert main([command, str(campaign.path)]) == EXIT_CORRUPT
         said = capsys.readouterr().err
+        assert "where a run was ended while it stored a changed plan, run that plan again" in said
         assert said.startswith(f"error: {campaign.plan} is not the plan that was run: it has changed since\n  hint: ")
     (campaign.path / PUBLICATION).write_text("{}")
     assert main(["analyse", str(campaign.path)]) == EXIT_OK, "of a publication SHA256SUMS tells it"

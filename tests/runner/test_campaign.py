@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -102,6 +103,21 @@ def test_a_changed_plan_names_what_it_adds_and_orphans(campaign: CampaignDirecto
     cases = noop_cases(3)
     assert runner.open_for_running(campaign, plan_content(cases[:2], 1), "") == ([], [])
     assert runner.open_for_running(campaign, plan_content(cases[1:], 1), "") == ([cases[2]], [cases[0]])
+
+
+def test_a_plan_that_the_disk_does_not_take_leaves_the_former_one(campaign: CampaignDirectory) -> None:
+    runner.open_for_running(campaign, plan_content(noop_cases(1), 1), "name: trial\n")
+    before = campaign.plan_resolved.read_bytes()
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, former[1]))  # Python ignores the signal: a write fails
+        with pytest.raises(UsageError, match=r"cannot write .*plan\.yaml"):
+            runner.open_for_running(campaign, plan_content(noop_cases(2), 1), "#" * (1 << 19))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    assert campaign.plan_resolved.read_bytes() == before
+    assert campaign.plan.read_text() == "name: trial\n"
+    assert list(campaign.path.glob(f"*{storage.TEMPORARY_SUFFIX}")) == []
 
 
 def test_a_plan_with_another_name_does_not_replace_a_campaigns_plan(campaign: CampaignDirectory) -> None:
