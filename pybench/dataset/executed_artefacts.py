@@ -44,14 +44,16 @@ class ExecutedArtefacts:
 
 
 def executed_artefacts(campaign: CampaignDirectory) -> ExecutedArtefacts:
-    """Artefacts that are not as they were executed. Runs of an older pybench do not say what they executed, and are not
-    counted as of another build."""
+    """Artefacts that are not as `ok` runs executed them. Runs of an older pybench do not say what they executed, and
+    are not counted as of another build."""
     kept = cache(lambda path: campaign.made_digest(campaign.path / Path(path)))
     is_gone = cache(lambda path: not (campaign.path / path).parent.exists())
     other: Counter[str] = Counter()
     gone: Counter[str] = Counter()
     is_published = (campaign.path / PUBLICATION).exists()
     for run in campaign.runs():
+        if run.read_run()["outcome"] != "ok":  # where a making failed, nothing was executed
+            continue
         stored = read_json(run.file(CASE))
         executed = stored.get("artefacts_sha256", {})
         for role, path in stored.get("artefacts", {}).items():

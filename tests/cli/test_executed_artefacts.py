@@ -12,7 +12,9 @@ import pytest
 
 from pybench.campaign import digests, layout, storage
 from pybench.campaign.directory import CampaignDirectory
+from pybench.case import Case
 from pybench.cli import main
+from tests.support.campaigns import CampaignBuilder
 
 pytestmark = pytest.mark.usefixtures("ready_workers")
 PLAN = """\
@@ -75,6 +77,18 @@ def test_runs_of_another_build_are_counted(plan: str, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main(["check", "here"]) == 0
     assert f"1 run executed another build of {built}: what the campaign says of this file" in capsys.readouterr().out
+
+
+def test_a_run_whose_artefact_could_not_be_made_executed_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Case(workload="infer", model="mlp", runtime="onnxruntime")
+    builder = CampaignBuilder(tmp_path / "c", [case], repetitions=2)
+    for block, outcome in ((1, "build_failed"), (2, "ok")):
+        builder.run(case, block, outcome=outcome, artefacts={"onnx": f"artefacts/{'a' * 63}{block}/model.onnx"})
+    assert main(["check", str(builder.path), "--json"]) == 3
+    gone = json.loads(capsys.readouterr().out)["gone_artefacts"]
+    assert gone == {f"artefacts/{'a' * 63}2/model.onnx": 1}
 
 
 def test_an_artefact_that_is_gone_is_told(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
