@@ -158,8 +158,8 @@ def _manifest(package: PackedPublication, config: Blob, blobs: list[Blob]) -> by
 
 
 def write_layout(artefact: OciArtefact, folder: Path) -> None:
-    """Adds the artefact to an OCI layout, as its latest; makes the layout where there is none. The index comes last:
-    until then a reader sees what was there before."""
+    """Adds the artefact to an OCI layout, as its latest; makes the layout where there is none. An earlier artefact
+    stays, by its digest. The index comes last: until then a reader sees what was there before."""
     index = _index(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / LAYOUT).is_file():
         raise UsageError(f"{folder} is neither empty nor an OCI layout", hint="choose another folder with --oci")
@@ -175,7 +175,11 @@ def write_layout(artefact: OciArtefact, folder: Path) -> None:
         "size": len(artefact.manifest),
         "annotations": {REFERENCE: DEFAULT_TAG},
     }
-    others = [one for one in index.get("manifests", []) if _tag(one) != DEFAULT_TAG]
+    others = [
+        _untagged(one)
+        for one in index.get("manifests", [])
+        if one.get("digest") != artefact.digest or _tag(one) not in (None, DEFAULT_TAG)
+    ]
     storage.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}))
     storage.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}))
 
@@ -197,13 +201,22 @@ def _tag(entry: Mapping[str, Any]) -> str | None:
     return annotations.get(REFERENCE) if isinstance(annotations, dict) else None
 
 
+def _untagged(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entry without the tag that another artefact gets; one of any other tag as it is."""
+    if _tag(entry) != DEFAULT_TAG:
+        return entry
+    return {**entry, "annotations": {name: text for name, text in entry["annotations"].items() if name != REFERENCE}}
+
+
 def find_in_index(folder: Path, tag: str | None, digest: str | None) -> str:
-    """The digest of the artefact in a layout: by digest, by tag, or the only one there is."""
+    """The digest of the artefact in a layout: by digest, by tag, the only one there is, or the latest."""
     entries = read_index(folder)
+    if tag is None and len({one.get("digest") for one in entries}) > 1:
+        tag = DEFAULT_TAG
     fitting = [one for one in entries if (one.get("digest") == digest if digest else tag in (None, _tag(one)))]
     if len({one.get("digest") for one in fitting}) != 1 or not isinstance(fitting[0].get("digest"), str):
         wanted = digest or tag or "one artefact"
-        tags = ", ".join(sorted(str(_tag(one)) for one in entries)) or "nothing"
+        tags = ", ".join(sorted(str(_tag(one) or one.get("digest")) for one in entries)) or "nothing"
         raise UsageError(f"{folder} has no single artefact for {wanted}", hint=f"it contains {tags}: give {folder}:TAG")
     return str(fitting[0]["digest"])
 

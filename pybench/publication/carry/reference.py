@@ -58,7 +58,7 @@ class RegistryReference:
 
 @dataclass(frozen=True, slots=True)
 class LayoutReference:
-    """An artefact in an OCI layout; without tag and digest its only one."""
+    """An artefact in an OCI layout; without tag and digest its only one, or the latest of several."""
 
     folder: Path
     tag: str | None

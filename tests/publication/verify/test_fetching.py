@@ -16,6 +16,7 @@ from pybench.errors import CorruptError, PybenchError, UsageError
 from pybench.publication import (
     FetchChecks,
     FetchResult,
+    PublicationMetadata,
     PublishOptions,
     RegistryAccess,
     assemble,
@@ -94,6 +95,23 @@ def test_a_tar_that_expands_beyond_the_limit_is_refused(tmp_path: Path, publishe
     with pytest.raises(CorruptError, match="unpacks to more than"):
         fetch(parse(str(bomb)), tmp_path / "out", RegistryAccess(), FetchChecks(limits=Limits(bytes=10_000_000)))
     assert [path.name for path in tmp_path.iterdir()] == ["bomb.tar.zst"]
+
+
+def test_an_earlier_artefact_of_a_layout_stays_under_its_digest(tmp_path: Path, published: Published) -> None:
+    layout = tmp_path / "layout"
+    write_layout(published.artefact, layout)
+    (tmp_path / "staged").mkdir()
+    (tmp_path / "blobs").mkdir()
+    options = PublishOptions(PublicationMetadata("another title"))
+    package = stage(published.campaign, tmp_path / "staged", options, COVERAGE, render_nothing)
+    for _ in range(2):  # the same again changes nothing
+        write_layout(later := assemble(package, tmp_path / "blobs"), layout)
+    assert later.digest != published.artefact.digest
+    for number, (wanted, artefact) in enumerate(
+        ((f"@{published.artefact.digest}", published.artefact), ("", later), (":latest", later))
+    ):
+        assert _fetch(f"{layout}{wanted}", tmp_path / str(number)).digest == artefact.digest
+    assert len(json.loads((layout / "index.json").read_text())["manifests"]) == 2
 
 
 def test_a_layout_is_asked_by_tag_and_by_digest(tmp_path: Path, published: Published) -> None:
