@@ -59,6 +59,11 @@ class ResolvedPlan:
         """How many blocks the campaign has."""
         return self.repetitions.blocks(self.cases)
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the file has a digest; without one nobody can tell whether it changed."""
+        return _GUARD in self.content
+
     def stopped(self, stop: Stop | None) -> ResolvedPlan:
         """The same after a stop, or, with None, before any."""
         return replace(self, repetitions=self.repetitions.stopped(stop))

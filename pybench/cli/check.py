@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pybench.campaign.layout import PLAN_RESOLVED
 from pybench.cli.options import DirectoryArgument, JsonOption
 from pybench.cli.show import added_sentences, print_json, print_tables
 from pybench.cli.stopping import check_stop
@@ -39,7 +40,7 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
     artefacts = executed_artefacts(dataset.campaign)
     if as_json:
         of_artefacts = {"other_builds": artefacts.other, "gone_artefacts": artefacts.gone}
-        of_folder = {**of_artefacts, "added_files": added}
+        of_folder = {**of_artefacts, "added_files": added, "plan_has_digest": dataset.plan.is_guarded}
         print_json({**coverage.as_json(), "software": software_json(software), **of_folder})
     else:
         print_tables([coverage_table(coverage), software_table(software)])
@@ -48,6 +49,8 @@ def check(directory: DirectoryArgument, as_json: JsonOption = False) -> None:
                 print(sentence[0].upper() + sentence[1:])
         for sentence in (*artefacts.sentences(), *added_sentences(added)):
             print(sentence)
+        if not dataset.plan.is_guarded:
+            print(f"{PLAN_RESOLVED} has no digest: an older pybench wrote it, or somebody removed the digest.")
     if not coverage.is_full:
         raise CoverageError(
             coverage.uncovered_text,

@@ -94,6 +94,18 @@ def test_a_plan_of_an_older_pybench_has_no_digest_and_is_read(campaign: Campaign
     assert is_stored(campaign, content)
 
 
+def test_check_says_that_a_plan_has_no_digest(campaign: CampaignDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    told = "plan.resolved.json has no digest"
+    assert main(["check", str(campaign.path)]) == EXIT_OK
+    assert told not in capsys.readouterr().out
+    content = json.loads(campaign.plan_resolved.read_text())
+    write_json(campaign.plan_resolved, {name: value for name, value in content.items() if name != "sha256"})
+    assert main(["check", str(campaign.path)]) == EXIT_OK
+    assert told in capsys.readouterr().out
+    assert main(["check", str(campaign.path), "--json"]) == EXIT_OK
+    assert json.loads(capsys.readouterr().out)["plan_has_digest"] is False
+
+
 def test_what_is_published_without_names_has_a_digest_of_its_own(campaign: CampaignDirectory) -> None:
     content = {**json.loads(campaign.plan_resolved.read_text()), "description": "as ada wrote"}
     redactor = Redactor(words={"ada": "redacted-1"})
