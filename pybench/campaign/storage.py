@@ -16,7 +16,11 @@ from typing import Any
 from pybench.errors import UsageError
 
 TEMPORARY_SUFFIX = ".tmp"
-FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL = {
+    errno.ENOSPC: "free some disk space, then run the same command again",
+    errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
+}
+"""Where there is no room: what to do."""
 _READ_BYTES = 1 << 16  # at once: most files of a run are smaller, and a larger buffer costs more than it saves
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -134,8 +138,7 @@ def sync(path: Path) -> None:
 def storage_error(error: OSError, path: Path, option: str = "--out") -> UsageError:
     """A full disk, a read-only folder or a missing permission as one error with place and hint."""
     hints = {
-        errno.ENOSPC: "free some disk space, then run the same command again: finished runs are kept",
-        errno.EDQUOT: "your quota is used up: free some space, then run the same command again",
+        **FULL,
         errno.EROFS: f"this file system is read-only: choose another folder with {option}",
         errno.EEXIST: f"it is a file: choose a folder with {option}",
         errno.ENOTDIR: f"it is in a file, which can have no folder: choose another place with {option}",

@@ -12,6 +12,7 @@ from typing import Annotated, Optional
 import typer
 
 from pybench import runner
+from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
@@ -138,6 +139,10 @@ def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options
         options = replace(options, last_block=LastBlock(campaign, plan, rule, progress.note))
     try:
         return runner.run_campaign(campaign, plan, options, machine, progress)
+    except UsageError as error:
+        if error.hint in storage.FULL.values():
+            raise UsageError(error.message, hint=f"{error.hint}; finished runs are kept") from error
+        raise
     finally:
         progress.close()
 

@@ -322,7 +322,7 @@ def test_a_full_disk_is_one_error_and_running_again_with_room_continues(
     assert main(arguments) == 2
     said = capsys.readouterr().err
     assert "No space left on device" in said
-    assert "free some disk space" in said
+    assert "free some disk space, then run the same command again; finished runs are kept" in said
     assert "Traceback" not in said
     subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)
     assert main(arguments) == 0
