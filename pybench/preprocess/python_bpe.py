@@ -3,7 +3,8 @@
 
 After GPT-2's `encoder.py` (OpenAI, MIT licence) and Karpathy's minbpe (MIT licence):
 
-1. special tokens are cut out of the text and become their id;
+1. special (added) tokens are cut out of the text and become their id: those that are not `normalized` first, then the
+   others out of what is between;
 2. the rest is cut into words by GPT-2's regular expression;
 3. a word starts as the ids of its UTF-8 bytes. Of all neighbouring pairs that have a merge, the one of the lowest rank
    is replaced by its product wherever it occurs, from left to right, until none is left.
@@ -27,7 +28,7 @@ from pybench.preprocess import unicode_classes
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
 from pybench.preprocess.packing import TokenisedDocument
-from pybench.preprocess.vocabulary import end_of_text, malformed, read_tokenizer, refused
+from pybench.preprocess.vocabulary import end_of_text, ids_of_added_tokens, malformed, read_tokenizer, refused
 
 # GPT-2 caches every word it has ever seen; this keeps the most recent, which are nearly all that come again.
 CACHED_WORDS = 1 << 16
@@ -63,7 +64,7 @@ class PythonEncoder:
         parsed = read_tokenizer(tokenizer)
         _check_is_byte_level_bpe(parsed, tokenizer)
         vocabulary: dict[str, int] = parsed["model"]["vocab"]
-        self._special = {token["content"]: int(token["id"]) for token in parsed["added_tokens"]}
+        self._special = ids_of_added_tokens(parsed)
         self._ranks, self._products = _read_merges(parsed["model"].get("merges"), vocabulary, tokenizer)
         self._no_rank = len(self._ranks)
         self._whole = vocabulary if parsed["model"].get("ignore_merges") else {}
@@ -73,9 +74,7 @@ class PythonEncoder:
         except KeyError as error:
             raise refused(tokenizer, f"a vocabulary without the byte {error}") from error
         self.end_id = end_of_text(self._special.get, tokenizer)
-        # The longest first: `re` takes the first alternative that fits.
-        alternatives = sorted(self._special, key=len, reverse=True)
-        self._special_pattern = re.compile("(" + "|".join(map(re.escape, alternatives)) + ")")
+        self._special_patterns = _special_patterns(parsed["added_tokens"])
         self._word_pattern = gpt2_pattern()
         self._word_ids = lru_cache(CACHED_WORDS)(self._merge_word)
 
@@ -89,8 +88,11 @@ class PythonEncoder:
 
     def encode(self, text: str) -> list[int]:
         """The ids of one document."""
+        pieces = [text]
+        for pattern in self._special_patterns:
+            pieces = [cut for piece in pieces for cut in ([piece] if piece in self._special else pattern.split(piece))]
         ids: list[int] = []
-        for piece in self._special_pattern.split(text):
+        for piece in pieces:
             if piece in self._special:
                 ids.append(self._special[piece])
                 continue
@@ -110,6 +112,14 @@ class PythonEncoder:
                 break
             ids = _replace(pair, self._products[pair], ids)
         return ids
+
+
+def _special_patterns(added: list[dict[str, Any]]) -> list[re.Pattern[str]]:
+    """What cuts the added tokens out of a text, one pass after the other: not normalized ones, then normalized ones."""
+    passes = ([token["content"] for token in added if bool(token.get("normalized")) is kind] for kind in (False, True))
+    # The longest first: `re` takes the first alternative that fits.
+    by_length = (sorted(contents, key=len, reverse=True) for contents in passes if contents)
+    return [re.compile("(" + "|".join(map(re.escape, contents)) + ")") for contents in by_length]
 
 
 def _replace(pair: tuple[int, int], product: int, ids: list[int]) -> list[int]:
@@ -144,9 +154,23 @@ def _check_is_byte_level_bpe(parsed: dict[str, Any], path: Path) -> None:
     for name in (*options, "fuse_unk", "byte_fallback"):
         if model.get(name):
             raise refused(path, f"its model has {name}")
+    _check_added_tokens(parsed, path)
+
+
+def _check_added_tokens(parsed: dict[str, Any], path: Path) -> None:
+    """What the path `rust` refuses, too. The id in the file has to be the one that Hugging Face gives: someone may rely
+    on what the file says."""
+    ids = ids_of_added_tokens(parsed)
+    seen: set[str] = set()
     for token in parsed["added_tokens"]:
-        if not token["content"] or any(token.get(flag) for flag in ("single_word", "lstrip", "rstrip")):
-            raise refused(path, f"added token {token['content']!r} is empty or has single_word, lstrip or rstrip")
+        content = token["content"]
+        if not content or any(token.get(flag) for flag in ("single_word", "lstrip", "rstrip")):
+            raise refused(path, f"added token {content!r} is empty or has single_word, lstrip or rstrip")
+        if content in seen:
+            raise malformed(path, f'"{content}" is added twice')
+        seen.add(content)
+        if token["id"] != ids[content]:
+            raise refused(path, f'added token "{content}" with id {token["id"]} where {ids[content]} is next')
 
 
 def _read_merges(

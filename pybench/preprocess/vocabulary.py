@@ -57,10 +57,26 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
 def vocabulary_size(path: Path) -> int:
     """How many ids the tokenizer can give: the largest one and 1, which is what an embedding needs."""
     parsed = read_tokenizer(path)
-    ids = [*parsed["model"]["vocab"].values(), *(token["id"] for token in parsed["added_tokens"])]
+    ids = [*parsed["model"]["vocab"].values(), *ids_of_added_tokens(parsed).values()]
     if not ids:
         raise malformed(path, "its vocabulary is empty")
     return int(max(ids)) + 1
+
+
+def ids_of_added_tokens(parsed: dict[str, Any]) -> dict[str, int]:
+    """Added token -> the id that Hugging Face gives it: that of the vocabulary, else the next free one.
+
+    Hugging Face disregards the id in the file.
+    """
+    vocabulary: dict[str, int] = parsed["model"]["vocab"]
+    ids: dict[str, int] = {}
+    next_id = len(vocabulary)
+    for token in parsed["added_tokens"]:
+        content = token["content"]
+        if content and content not in ids:  # it leaves out the others
+            ids[content] = vocabulary.get(content, next_id)
+            next_id = max(next_id, ids[content] + 1)
+    return ids
 
 
 def read_error(path: Path, reason: str | None) -> InputError:

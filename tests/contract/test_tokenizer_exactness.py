@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from pybench_tokenizer import Tokenizer, UnsupportedError
+from pybench_tokenizer import FormatError, Tokenizer, UnsupportedError
 
+from pybench.errors import InputError
 from pybench.preprocess.corpus import resolve_corpus
 from pybench.preprocess.python_bpe import PythonEncoder
-from pybench.preprocess.vocabulary import find_tokenizer
+from pybench.preprocess.vocabulary import find_tokenizer, vocabulary_size
 from tests.contract import tokenizer_texts
 
 VOCABULARY = find_tokenizer("tok32k")
@@ -144,9 +145,37 @@ def test_special_tokens_of_both_kinds_are_cut_out_as_the_judge_does(tmp_path: Pa
     pieces = [*added, tokenizer_texts.SPECIAL, "<", "|end", "oftext|>", "<a>", " ", "b", "x", "it's"]
     chance = np.random.default_rng(5)
     texts = ["".join(chance.choice(pieces, chance.integers(0, 12))) for _ in range(3_000)]
-    assert first_difference(texts, encoded(tokenizer, texts), judged(judge, texts)) is None
+    expected, readable = judged(judge, texts), PythonEncoder(path)
+    assert first_difference(texts, encoded(tokenizer, texts), expected) is None
+    assert first_difference(texts, [readable.encode(text) for text in texts], expected) is None
     assert all(tokenizer.decode(tokenizer.encode(text)) == text.encode() for text in texts if "ß" not in text)
     assert tokenizer.vocab_size == judge.get_vocab_size() == 32004
+
+
+@pytest.mark.parametrize("stated", [5, 32_040])
+def test_an_id_that_the_judge_disregards_is_refused_and_not_counted(tmp_path: Path, stated: int) -> None:
+    file = json.loads(VOCABULARY.read_text("utf-8"))
+    file["added_tokens"].append(file["added_tokens"][0] | {"content": "<x>", "id": stated})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), "utf-8")
+    assert tokenizers.Tokenizer.from_file(str(path)).encode("<x>").ids == [32_000]
+    assert vocabulary_size(path) == 32_001
+    reason = f'added token "<x>" with id {stated} where 32000 is next'
+    with pytest.raises(UnsupportedError, match=reason):
+        Tokenizer.from_file(path)
+    with pytest.raises(InputError, match=reason):
+        PythonEncoder(path)
+
+
+def test_a_token_that_is_added_twice_is_refused_by_both(tmp_path: Path) -> None:
+    file = json.loads(VOCABULARY.read_text("utf-8"))
+    file["added_tokens"] *= 2
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), "utf-8")
+    with pytest.raises(FormatError, match="is added twice"):
+        Tokenizer.from_file(path)
+    with pytest.raises(InputError, match="is added twice"):
+        PythonEncoder(path)
 
 
 def test_a_vocabulary_beyond_16_bits_gets_wide_ids(tmp_path: Path) -> None:
