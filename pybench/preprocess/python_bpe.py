@@ -141,12 +141,12 @@ def _written_out(ranges: str) -> str:
 
 def _check_is_byte_level_bpe(parsed: dict[str, Any], path: Path) -> None:
     splitting, model = parsed.get("pre_tokenizer"), parsed["model"]
+    if model.get("type", "BPE") != "BPE":
+        raise refused(path, f"its model is {model['type']}")
     if not isinstance(splitting, dict) or splitting.get("type") != "ByteLevel":
         raise refused(path, "its pre_tokenizer is not ByteLevel", _RULE)
     if not splitting.get("use_regex", True) or splitting.get("add_prefix_space"):
         raise refused(path, "its pre_tokenizer is not ByteLevel with use_regex and without add_prefix_space", _RULE)
-    if model.get("type", "BPE") != "BPE":
-        raise refused(path, f"its model is {model['type']}")
     for name in ("normalizer", "truncation", "padding"):
         if parsed.get(name) is not None:
             raise refused(path, f"it has a {name}")

@@ -33,7 +33,7 @@ def find_tokenizer(name: str) -> Path:
 
 
 def read_tokenizer(path: Path) -> dict[str, Any]:
-    """The parsed file, known to have a model with a vocabulary. Raises `InputError`."""
+    """The parsed file, known to have a model with a vocabulary: token -> id. Raises `InputError`."""
     try:
         size = path.stat().st_size
         if size > FILE_BYTES_MAX:
@@ -44,9 +44,10 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise malformed(path, str(error)) from error
     model = parsed.get("model") if isinstance(parsed, dict) else None
-    vocabulary = model.get("vocab") if isinstance(model, dict) else None
-    if not isinstance(vocabulary, dict) or not all(type(id_) is int and id_ >= 0 for id_ in vocabulary.values()):
+    vocabulary = _vocabulary(model) if isinstance(model, dict) else None
+    if vocabulary is None or not all(type(id_) is int and id_ >= 0 for id_ in vocabulary.values()):
         raise malformed(path, "no model with a vocabulary of tokens and ids")
+    parsed["model"]["vocab"] = vocabulary
     added = parsed.setdefault("added_tokens", [])
     if not isinstance(added, list) or not all(_is_added_token(token) for token in added):
         raise malformed(path, "added_tokens is not a list of tokens")
@@ -110,6 +111,15 @@ def end_of_text(token_to_id: Callable[[str], int | None], path: Path) -> int:
             hint="add one as a special token",
         )
     return id_
+
+
+def _vocabulary(model: dict[str, Any]) -> dict[str, Any] | None:
+    """Token -> id. Unigram's vocabulary is a list of tokens and their scores: the id of a token is its place."""
+    vocabulary = model.get("vocab")
+    if isinstance(vocabulary, list):
+        is_scored = all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) for pair in vocabulary)
+        return {pair[0]: id_ for id_, pair in enumerate(vocabulary)} if is_scored else None
+    return vocabulary if isinstance(vocabulary, dict) else None
 
 
 def _is_added_token(token: object) -> bool:

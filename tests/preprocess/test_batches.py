@@ -187,6 +187,22 @@ def test_what_a_path_does_not_implement_is_refused_with_a_way_out(
     assert "path hf" in str(caught.value)
 
 
+def test_a_unigram_tokenizer_is_taken_by_path_hf_and_named_by_python(tmp_path: Path, folder: Path) -> None:
+    scores = [["<unk>", 0.0], ["a", -1.0], ["s", -2.0]]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": scores, "byte_fallback": False}
+    file = json.loads(TOK32K.read_text("utf-8")) | {"model": model, "pre_tokenizer": None, "decoder": None}
+    file["added_tokens"][0]["id"] = len(scores)
+    mine, corpus = tmp_path / "mine.json", resolve_corpus(str(folder))
+    mine.write_text(json.dumps(file), "utf-8")
+    assert vocabulary_size(mine) == 4
+    with open_batches("hf", mine, corpus, 1, 8) as stream:
+        assert {int(id_) for ids in stream for id_ in ids.ravel()} == {0, 1, 2, 3}
+    with pytest.raises(InputError, match="is not supported: its model is Unigram"):
+        open_batches("python", mine, corpus, 1, 8)
+    with pytest.raises(InputError, match="is not supported"):
+        open_batches("rust", mine, corpus, 1, 8)
+
+
 def test_the_judges_path_takes_documents_whole_whatever_the_file_says(tmp_path: Path, folder: Path) -> None:
     truncation = {"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
     mine, corpus = change(tmp_path, truncation=truncation), resolve_corpus(str(folder))

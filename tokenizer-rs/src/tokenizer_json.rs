@@ -29,8 +29,9 @@ impl Model {
     /// Loads a `tokenizer.json` from memory.
     pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         let file: TokenizerFile = serde_json::from_slice(json)?;
-        let family = read_surroundings(&file)?;
+        // The model first: what surrounds one of another kind is no reason of its own.
         let bpe = read_bpe(&file)?;
+        let family = read_surroundings(&file)?;
         check_size(bpe.vocab.len() + file.added_tokens.len())?;
         let mut tokens = tokens_by_id(bpe.vocab)?;
         let vocabulary_size = tokens.len();

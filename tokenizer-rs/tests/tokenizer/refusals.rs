@@ -157,6 +157,13 @@ fn every_part_that_is_not_implemented_is_named() {
 }
 
 #[test]
+fn the_kind_of_another_model_is_named_whatever_surrounds_it() {
+    let mut file = with("/pre_tokenizer", json!({"type": "Metaspace"}));
+    file["model"] = json!({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.5]]});
+    assert!(unsupported(&file).contains("model \"Unigram\""));
+}
+
+#[test]
 fn a_token_that_is_not_byte_level_is_named() {
     let mut file = with("/model/vocab/中", json!(258));
     file["added_tokens"] = json!([]);
