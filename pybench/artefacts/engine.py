@@ -23,7 +23,8 @@ from pybench.kernels.executed import QDQ
 from pybench.measure.quantity import Quantity
 from pybench.measurement.audits import GRAPH_FILE, with_outputs
 from pybench.measurement.result import Result, Validity
-from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.facts import not_counted
+from pybench.onnx_file.graph import read_model
 from pybench.precision.audit import audit_onnx
 from pybench.precision.engine_audit import audit_engine
 from pybench.precision.flops import count_flops
@@ -100,8 +101,10 @@ def _described(built: BuiltEngine, device: dict[str, Any], cache: Path) -> Resul
 
 
 def _graph_facts(source: Path, options: BuildOptions, precision: str) -> dict[str, Any]:
-    """`node_flops` None: TensorRT took a graph whose shapes ONNX cannot infer; the audit then goes by layers alone.
+    """What the audit of an engine has to know of its graph.
 
+    `node_flops` None: TensorRT took a graph whose shapes ONNX cannot infer; the audit then goes by layers alone.
+    `not_counted`: what else multiplies, and is not in them.
     `kept`: what the file declares; where it declares nothing (another quantiser's, a user's own), what its graph leaves
     unquantised: the engine is judged by the graph that it was given.
     """
@@ -113,8 +116,10 @@ def _graph_facts(source: Path, options: BuildOptions, precision: str) -> dict[st
     except InputError:
         flops = None
     kept = notes.kept | dict.fromkeys(left, "undeclared")
-    qdq = sum(node.op in QDQ for node in read_graph(source).nodes)
-    return {"node_flops": flops, "kept": kept, "metadata": notes.metadata, "qdq_nodes": qdq}
+    model = read_model(source)
+    qdq = sum(node.op in QDQ for node in model.graph.nodes)
+    counts = {"node_flops": flops, "not_counted": not_counted(model)}
+    return {**counts, "kept": kept, "metadata": notes.metadata, "qdq_nodes": qdq}
 
 
 def _inspect(session: TensorRtSession, path: Path, graph: dict[str, Any], precision: str, result: Result) -> None:

@@ -20,7 +20,6 @@ from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
 from pybench.onnx_file.inputs import FreeDimensions, Misfit, fed_shapes, fixed_batch, parse_sizes
-from pybench.onnx_file.products import UNCOUNTED
 from pybench.words import counted
 
 MOST_OPERATORS = 12  # that the text lists; --json has all
@@ -78,7 +77,7 @@ def inspect(
             {**facts.as_json(), "pass": one_pass.as_json(), "runtimes": [opening.as_json() for opening in openings]}
         )
         return
-    rows = [*_rows(facts), *_pass_rows(one_pass, facts.operators)]
+    rows = [*_rows(facts), *_pass_rows(one_pass, facts.not_counted)]
     width = max(len(label) for label, _ in rows)
     for label, text in rows:
         print(f"{label:<{width}}  {text}")
@@ -111,7 +110,10 @@ def _pass(facts: FileFacts, batch: int, sizes: Mapping[str, int]) -> Pass:
             raise UsageError(f"{option}: {misfit.what}", hint=misfit.hint) from misfit
         return Pass(None, None, f"{misfit.what}; {misfit.hint}")
     try:
-        return Pass(fed, machine.count_flops(facts.path, fed), None)
+        flops = machine.count_flops(facts.path, fed)
+        if flops == 0 and facts.not_counted:
+            return Pass(fed, None, f"the operations of {', '.join(facts.not_counted)} are not counted")
+        return Pass(fed, flops, None)
     except PybenchError as error:
         message = error.message.removeprefix(f"{facts.path.absolute()}: ")
         return Pass(fed, None, message if error.hint is None else f"{message}; {error.hint}")
@@ -138,8 +140,13 @@ def _rows(facts: FileFacts) -> Iterator[tuple[str, str]]:
     if facts.weight_files:
         listed = [f"{name} {_prefixed(size)}B" for name, size in facts.weight_files.items()]
         yield "weights in files", ", ".join(listed)
-    multiplies = " and ".join(facts.multiplies_in) or "nothing in a floating type"
-    yield "multiplies in", f"{multiplies}{', with Q/DQ nodes' if facts.is_quantised else ''}"
+    yield "multiplies in", f"{_multiplies_in(facts)}{', with Q/DQ nodes' if facts.is_quantised else ''}"
+
+
+def _multiplies_in(facts: FileFacts) -> str:
+    unseen = ", ".join(facts.not_looked_into)
+    known = " and ".join(facts.multiplies_in) or ("not known" if unseen else "nothing in a floating type")
+    return f"{known} (not looked into: {unseen})" if unseen else known
 
 
 def _value_text(value: Value) -> str:
@@ -148,11 +155,11 @@ def _value_text(value: Value) -> str:
     return f"{value.name}  {value.element or value.form} {text}"
 
 
-def _pass_rows(one_pass: Pass, operators: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+def _pass_rows(one_pass: Pass, not_counted: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     if one_pass.fed is not None:
         yield "one pass at", ", ".join(f"{name} {list(sizes)}" for name, sizes in one_pass.fed.items())
     if one_pass.flops is not None:
-        left_out = ", ".join(f"{name} {number}" for name, number in operators.items() if name in UNCOUNTED)
+        left_out = ", ".join(f"{name} {number}" for name, number in not_counted.items())
         rest = f"; not counted: {left_out}" if left_out else ""
         yield "computes", f"{_prefixed(one_pass.flops)}FLOPs in convolutions and matrix products{rest}"
     if one_pass.why_not is not None:

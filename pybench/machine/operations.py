@@ -2,7 +2,7 @@
 """How many multiply-adds a sample of a user's ONNX file takes: for `estimate`, before anything has run.
 
 A worker counts the convolutions and matrix products of the file, as `pybench inspect` shows them. Nothing is said of a
-file with functions or graphs inside, which are not counted, nor of one without such products: its time is elsewhere.
+file in which something else multiplies, or may, nor of one without such products: its time is elsewhere.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from pybench.case import Case
 from pybench.errors import PybenchError
 from pybench.machine.opening import count_flops
+from pybench.onnx_file.facts import not_counted
 from pybench.onnx_file.faults import read_sound
-from pybench.onnx_file.graph import first_with_body
 from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch, parse_sizes
 
 FLOPS_OF_MULTIPLY_ADD = 2
@@ -42,7 +42,7 @@ def count_multiply_adds(cases: Sequence[Case], files: Mapping[str, str]) -> dict
 def _of_a_sample(path: Path, case: Case) -> float | None:
     try:
         model = read_sound(path)
-        if model.functions or first_with_body(model):
+        if not_counted(model):
             return None
         batch = fixed_batch(model.graph.fed) or 1
         fed = fed_shapes(model.graph.fed, batch, case.seq_len, parse_sizes(case.shapes) if case.shapes else {})

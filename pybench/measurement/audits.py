@@ -130,6 +130,7 @@ def _of_one_engine(session: Any, case: Case, given: Path) -> Audit:
         precision,
         layer_times_ms=session.layer_times_ms(),
         node_flops=graph["node_flops"],
+        counts_all=not graph.get("not_counted"),
         keep=graph["kept"],
         tf32=allows_tf32(precision),
     )

@@ -14,11 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from pybench.onnx_file.graph import OnnxGraph, OnnxModel, OnnxNode, Value, read_model
-from pybench.onnx_file.products import floating_types, is_quantised
+from pybench.onnx_file.products import (
+    DEQUANTISE,
+    MULTIPLYING,
+    QUANTISE,
+    STORED_PRODUCT,
+    UNCOUNTED,
+    UNCOUNTED_INTEGERS,
+    floating_types,
+    is_quantised,
+)
 
 ONNX_DOMAIN = "ai.onnx"
 # Domains of the ONNX specification; whatever else a node is of, a runtime has to bring.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"})
+
+_OF_KNOWN_TYPE = MULTIPLYING | {STORED_PRODUCT} | UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,9 @@ class FileFacts:
     custom_operators: those of `operators` that neither ONNX nor a function in the file defines
     parameters: type -> number of values in the initialisers
     weight_files: path, relative to the file -> size in bytes, of weights in other files
-    multiplies_in: floating types of its convolutions and matrix products, such as `fp32`
+    multiplies_in: floating types that it is known to multiply in, such as `fp32`
+    not_counted: operator -> nodes, of those that multiply, or may, and are in no count of operations
+    not_looked_into: those of `not_counted` that may multiply in any type: what has a body, and custom operators
     is_quantised: whether it has QuantizeLinear nodes
     """
 
@@ -48,6 +61,8 @@ class FileFacts:
     parameters: dict[str, int]
     weight_files: dict[str, int]
     multiplies_in: tuple[str, ...]
+    not_counted: dict[str, int]
+    not_looked_into: dict[str, int]
     is_quantised: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -65,6 +80,8 @@ class FileFacts:
             "parameters": self.parameters,
             "weight_files": [{"path": path, "bytes": size} for path, size in self.weight_files.items()],
             "multiplies_in": list(self.multiplies_in),
+            "not_counted": self.not_counted,
+            "not_looked_into": self.not_looked_into,
             "is_quantised": self.is_quantised,
         }
 
@@ -91,9 +108,23 @@ def facts_of(path: Path, model: OnnxModel) -> FileFacts:
         custom_operators=_by_count(custom),
         parameters=_by_count(parameters),
         weight_files={name: (path.parent / name).stat().st_size for name in weight_files(model)},
-        multiplies_in=tuple(sorted(floating_types(graph))),
+        multiplies_in=tuple(sorted(floating_types(graph, _OF_KNOWN_TYPE))),
+        not_counted=not_counted(model),
+        not_looked_into=_by_count(Counter(_operator(node) for node in graph.nodes if _is_opaque(node, model))),
         is_quantised=is_quantised(graph),
     )
+
+
+def not_counted(model: OnnxModel) -> dict[str, int]:
+    """Operator -> nodes, of those of the main graph that multiply, or may, and are in no count of operations."""
+    named = UNCOUNTED | UNCOUNTED_INTEGERS
+    fused = MULTIPLYING | {STORED_PRODUCT}
+    nodes = (
+        node
+        for node in model.graph.nodes
+        if node.op in named or (node.domain and node.op in fused) or _is_opaque(node, model)
+    )
+    return _by_count(Counter(map(_operator, nodes)))
 
 
 def weight_files(model: OnnxModel) -> list[str]:
@@ -146,6 +177,13 @@ def _operator(node: OnnxNode) -> str:
 
 def _is_custom(node: OnnxNode, model: OnnxModel) -> bool:
     return node.domain not in STANDARD_DOMAINS and (node.domain, node.op) not in model.functions
+
+
+def _is_opaque(node: OnnxNode, model: OnnxModel) -> bool:
+    """Whether a node may multiply in any type: it has a body, in a local function too, or only a runtime knows it."""
+    if node.bodies or (node.domain, node.op) in model.functions:
+        return True
+    return _is_custom(node, model) and node.op not in _OF_KNOWN_TYPE | {QUANTISE, DEQUANTISE}
 
 
 def _by_count(counts: Counter[str]) -> dict[str, int]:

@@ -17,8 +17,9 @@ MULTIPLYING = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul", "FusedConv",
 INTEGER_PRODUCTS = frozenset({"MatMulInteger", "ConvInteger"})
 # Of weights that are stored in few bits, each block of them with a scale: an operator of onnxruntime.
 STORED_PRODUCT = "MatMulNBits"
-# What multiplies matrices, or contains a graph that may, and is in no count of operations.
-UNCOUNTED = frozenset({"Attention", "Einsum", "GRU", "If", "LSTM", "Loop", "RNN", "Scan"})
+# What else multiplies in the type that it writes, and in integers; no count of operations has them.
+UNCOUNTED = frozenset({"Attention", "DeformConv", "Einsum", "GRU", "LSTM", "RNN"})
+UNCOUNTED_INTEGERS = INTEGER_PRODUCTS | {"QLinearConv", "QLinearMatMul"}
 MATRIX_PRODUCTS = frozenset({"Gemm", "MatMul", "FusedGemm", "FusedMatMul", STORED_PRODUCT})
 NOT_FP32 = "multiplies in {}, and lower precisions are made of FP32"
 _WORDS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
@@ -79,9 +80,9 @@ def weights_of_products(graph: OnnxGraph) -> int:
     return sum(graph.weights.get(node.inputs[1], ("", 0))[1] for node in graph.nodes if node.op in MULTIPLYING)
 
 
-def floating_types(graph: OnnxGraph) -> set[str]:
+def floating_types(graph: OnnxGraph, operators: Set[str] = MULTIPLYING | {STORED_PRODUCT}) -> set[str]:
     """The floating types that a graph multiplies in: `fp32`, `fp16`, `bf16`, `fp64`."""
-    return {kind for kind, _ in multiplied(graph).values()} & set(_WORDS.values())
+    return {kind for kind, _ in multiplied(graph, operators).values()} & set(_WORDS.values())
 
 
 def lower_type(graph: OnnxGraph) -> str | None:

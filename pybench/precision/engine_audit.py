@@ -45,6 +45,7 @@ def audit_engine(
     *,
     layer_times_ms: Mapping[str, float] | None = None,
     node_flops: Mapping[str, int] | None = None,
+    counts_all: bool = True,
     keep: Collection[str] = (),
     tf32: bool | None = None,
 ) -> Audit:
@@ -53,6 +54,7 @@ def audit_engine(
     layer_times_ms: layer name -> time
     node_flops: FLOPs of every convolution and matrix product of the graph by the node's name (`flops.count_flops`),
         which is then held complete: each must be found in a layer
+    counts_all: whether nothing else of the graph multiplies, such as an LSTM; otherwise no share of FLOPs is told
     keep: nodes that the graph leaves unquantised, or in FP32, on purpose
     tf32: whether the build allowed TF32; None: not known
     Codes: `no_layer_information`, `no_multiplying_layers`, `not_in_claimed_type`, `type_not_told`, `tf32_kernels`,
@@ -65,7 +67,8 @@ def audit_engine(
     if not layers:
         return Audit("not known: the engine tells no layers", False, (Reason(Cause.NO_LAYER_INFORMATION),))
     products = _products(layers, node_flops, keep)
-    return _judge(layers, products, precision, layer_times_ms, node_flops)
+    shares = _flop_shares(products, node_flops) if counts_all else None
+    return _judge(layers, products, precision, layer_times_ms, node_flops, shares)
 
 
 def audit_launched(
@@ -89,7 +92,7 @@ def audit_launched(
     higher = [each for each in products if each.type in _around(precision)]
     if len(higher) <= kept:
         products = [replace(each, kept=each in higher) for each in products]
-    return _with_unseen(_judge(layers, products, precision, times, None), len(products), written)
+    return _with_unseen(_judge(layers, products, precision, times, None, None), len(products), written)
 
 
 def _with_unseen(found: Audit, seen: int, written: int | None) -> Audit:
@@ -112,6 +115,7 @@ def _judge(
     precision: str,
     times_ms: Mapping[str, float] | None,
     node_flops: Mapping[str, int] | None,
+    flop_shares: Mapping[str, float] | None,
 ) -> Audit:
     if not products:
         return Audit("nothing multiplies", False, (Reason(Cause.NO_MULTIPLYING_LAYERS),), {"layers": len(layers)})
@@ -120,7 +124,7 @@ def _judge(
     facts = {
         **_counts(layers, products),
         "time_share_ratio": _time_shares(layers, products, times_ms),
-        "flop_share_ratio": _flop_shares(products, node_flops),
+        "flop_share_ratio": flop_shares,
         "refused": [_named(each) for each in refused],
         "kept": [_named(each) for each in products if each.kept],
         "nodes_without_layer": missing,

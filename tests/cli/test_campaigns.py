@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
@@ -31,6 +33,7 @@ from tests.cli.conftest import PLAN
 from tests.support.gate import gate_here
 from tests.support.making import write_classifier
 from tests.support.onnx_files import write
+from tests.support.onnx_models import model, node
 from tests.support.small_disk import small_disk_of
 from tests.support.waiting import wait_for
 
@@ -149,8 +152,13 @@ def test_a_dry_run_counts_what_an_own_file_computes_or_says_that_it_is_unknown(
 ) -> None:
     pytest.importorskip("onnxruntime")
     cells = "infer, model: {name}/model.onnx, runtime: onnxruntime, provider: cpu, batch: [1, 8]"
-    for name in ("plain", "if"):
-        write(name, Path(name))
+    weights = {"w": np.ones((4, 4), np.float32)}
+    nodes = [node("Einsum", "x w", "a", equation="ij,jk->ik"), node("MatMul", "a w", "y")]
+    Path("einsum").mkdir()
+    onnx.save(model(nodes, [("x", 1, ["n", 4])], [("y", 1, ["n", 4])], weights), "einsum/model.onnx")
+    write("plain", Path("plain"))
+    write("if", Path("if"))
+    for name in ("plain", "einsum", "if"):
         plan.write_text(PLAN.replace("noop, iterations: [1, 2]", cells.format(name=name)))
         assert main(["run", str(plan), "--dry-run", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)

@@ -17,7 +17,7 @@ from onnx import helper
 
 from pybench.cli import main
 from tests.support.onnx_files import write
-from tests.support.onnx_models import model
+from tests.support.onnx_models import choice, model, node
 
 pytestmark = pytest.mark.usefixtures("ready_workers")
 
@@ -57,6 +57,53 @@ def test_what_multiplies_and_is_not_counted_is_named(tmp_path: Path, capsys: pyt
     assert main(["inspect", str(tmp_path / "model.onnx")]) == 0
     said = "60 FLOPs in convolutions and matrix products; not counted: RNN 1\n"
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "multiplies", "computes"),
+    [
+        (
+            model([node("Einsum", "x w", "y", equation="ij,jk->ik")], [("x", 10, (2, 4))], [("y", 10, (2, 5))],
+                  {"w": np.ones((4, 5), np.float16)}),
+            "fp16", "not known: the operations of Einsum are not counted",
+        ),
+        (
+            model([node("MatMulInteger", "x w", "y")], [("x", 2, (2, 4))], [("y", 6, (2, 5))],
+                  {"w": np.ones((4, 5), np.int8)}),
+            "nothing in a floating type", "not known: the operations of MatMulInteger are not counted",
+        ),
+        (
+            model([*choice("x", "a"), node("MatMul", "a w", "y")], [("x", 1, (2, 4))], [("y", 1, None)],
+                  {"w": np.ones((4, 5), np.float32), "zero": np.zeros((), np.float32)}),
+            "fp32 (not looked into: If)", "80 FLOPs in convolutions and matrix products; not counted: If 1",
+        ),
+        (
+            model([helper.make_node("FusedMatMul", ["x", "w"], ["y"], domain="com.microsoft")], [("x", 1, (2, 4))],
+                  [("y", 1, (2, 5))], {"w": np.ones((4, 5), np.float32)}, domains={"com.microsoft": 1}),
+            "fp32", "not known: the operations of com.microsoft.FusedMatMul are not counted",
+        ),
+        (
+            model([helper.make_node("QGemm", ["x", "w"], ["y"], domain="com.microsoft")], [("x", 1, (2, 4))],
+                  [("y", 1, (2, 5))], {"w": np.ones((4, 5), np.float32)}, domains={"com.microsoft": 1}),
+            "not known (not looked into: com.microsoft.QGemm)",
+            "not known: the operations of com.microsoft.QGemm are not counted",
+        ),
+    ],
+    ids=["einsum", "integers", "if", "fused", "custom"],
+)  # fmt: skip
+def test_no_number_stands_for_what_is_not_counted(
+    content: onnx.ModelProto, multiplies: str, computes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(content, tmp_path / "model.onnx")
+    assert main(["inspect", str(tmp_path / "model.onnx")]) == 0
+    said = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    assert (said["multiplies in"].strip(), said["computes"].strip()) == (multiplies, computes)
+
+
+def test_a_call_of_a_local_function_is_not_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = inspected(write("local-function", tmp_path), capsys)
+    assert found["not_counted"] == found["not_looked_into"]
+    assert found["not_counted"]
 
 
 def test_a_free_dimension_is_set_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

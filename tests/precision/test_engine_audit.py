@@ -158,6 +158,9 @@ def test_shares_of_flops_worked_by_hand() -> None:
     found = audit_engine(text, "fp16", node_flops=flops)
     assert found.facts["flop_share_ratio"] == pytest.approx({"fp16": 0.8, "fp32": 0.2})
     assert found.facts["refused"][0]["nodes"] == ["head"]
+    found = audit_engine(text, "fp16", node_flops=flops, counts_all=False)  # the graph has an LSTM, too
+    assert found.facts["flop_share_ratio"] is None
+    assert "FLOPs" not in found.realised
 
 
 def test_each_product_of_the_graph_has_to_be_found() -> None:
