@@ -43,6 +43,7 @@ _TYPES = {
     17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4",
     23: "float4e2m1",
 }  # fmt: skip
+_TYPE_ATTRIBUTES = {"Cast": "to", "QuantizeLinear": "output_dtype", "DequantizeLinear": "output_dtype"}
 
 BITS = {  # of an element as raw data
     "uint8": 8, "int8": 8, "bool": 8, "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8,
@@ -78,7 +79,7 @@ class OnnxNode:
     op, domain: the operator and the set that it is of; ONNX's own domain is empty
     name: of the node
     inputs, outputs: names of what it reads and writes
-    to: the type that a Cast writes; empty for other operators
+    to: the type that it writes, where it is a Cast, QuantizeLinear or DequantizeLinear that states one; otherwise empty
     bodies: the graphs inside it
     attributes: (name, numbers) of those that are integers, a list or one
     """
@@ -338,7 +339,7 @@ def _node(content: Buffer, depth: int) -> tuple[OnnxNode, tuple[int, ...] | None
         texts[_NODE_NAME][-1],
         tuple(texts[_NODE_INPUT]),
         tuple(texts[_NODE_OUTPUT]),
-        _cast_type(integers) if op == "Cast" else "",
+        _written_type(op, integers),
         own_domain(texts[_NODE_DOMAIN][-1]),
         tuple(body for one in attributes for body in one.bodies),
         integers,
@@ -384,10 +385,11 @@ def _numbers(wire: int, value: Buffer | int) -> list[int]:
     return [each - (1 << 64) if each >= 1 << 63 else each for each in plain if isinstance(each, int)]
 
 
-def _cast_type(attributes: Sequence[tuple[str, tuple[int, ...]]]) -> str:
-    """The type that a Cast's attribute `to` states; empty without one."""
-    kind = next((numbers[0] for name, numbers in attributes if name == "to"), None)
-    return "" if kind is None else _TYPES.get(kind, f"type {kind}")
+def _written_type(op: str, attributes: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    """The type that a node's attribute states; empty without one, and for the number 0, which stands for none."""
+    attribute = _TYPE_ATTRIBUTES.get(op)
+    kind = next((numbers[0] for name, numbers in attributes if name == attribute), 0)
+    return _TYPES.get(kind, f"type {kind}") if kind else ""
 
 
 def _sparse_values(content: Buffer) -> Buffer:

@@ -119,8 +119,10 @@ def _tensor_types(graph: OnnxGraph) -> dict[str, str]:
     for node in graph.nodes:
         inputs = [types.get(name, "") for name in node.inputs]
         if node.op == QUANTISE:
-            kind = inputs[2] if len(inputs) > 2 and inputs[2] else "uint8"
+            kind = inputs[2] if len(inputs) > 2 and inputs[2] else node.to or "uint8"
         elif node.op == DEQUANTISE:
+            kind = node.to or (inputs[1] if len(inputs) > 1 else "")
+        elif node.op == "CastLike":
             kind = inputs[1] if len(inputs) > 1 else ""
         elif node.op == "Cast":
             kind = node.to

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from pybench.case import Case
 from pybench.errors import InputError
 from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.products import multiplied
 from pybench.precision import int8
 from pybench.precision.audit import (
     FUSED,
@@ -192,6 +193,34 @@ def test_a_product_between_casts_is_in_the_type_that_they_state(tmp_path: Path, 
     outputs = [helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT16, [2, 2])]
     onnx.save(helper.make_model(helper.make_graph(nodes, "pair", pair, outputs)), tmp_path / "pair.onnx")
     assert audit_onnx(tmp_path / "pair.onnx", "fp16").facts["multiplying_types"] == {kind: 1}
+
+
+def test_a_castlike_writes_the_type_of_its_second_input(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("CastLike", ["x", "w"], ["half"]),
+        helper.make_node("MatMul", ["half", "w"], ["product"]),
+        helper.make_node("CastLike", ["product", "x"], ["y"]),
+    ]
+    weights = {"w": np.ones((4, 2), np.float16)}
+    onnx.save(onnx_models.model(nodes, [("x", 1, [1, 4])], [("y", 1, [1, 2])], weights), tmp_path / "castlike.onnx")
+    assert audit_onnx(tmp_path / "castlike.onnx", "fp16").facts["multiplying_types"] == {"fp16": 1}
+
+
+@pytest.mark.parametrize(("code", "kind"), [("INT8", "int8"), ("FLOAT8E4M3FN", "fp8"), ("INT16", "fp32")])
+def test_without_a_zero_point_an_attribute_states_the_type_of_codes(tmp_path: Path, code: str, kind: str) -> None:
+    written = getattr(onnx.TensorProto, code)
+    nodes = [
+        node
+        for name in ("x", "w")
+        for node in (
+            helper.make_node("QuantizeLinear", [name, "scale"], [f"{name}_codes"], output_dtype=written),
+            helper.make_node("DequantizeLinear", [f"{name}_codes", "scale"], [f"{name}_back"]),
+        )
+    ]
+    nodes.append(helper.make_node("MatMul", ["x_back", "w_back"], ["y"]))
+    weights = {"w": np.ones((4, 2), np.float32), "scale": np.array(0.1, np.float32)}
+    onnx.save(onnx_models.model(nodes, [("x", 1, [1, 4])], [("y", 1, [1, 2])], weights), tmp_path / "codes.onnx")
+    assert {found for found, _ in multiplied(read_graph(tmp_path / "codes.onnx")).values()} == {kind}
 
 
 def test_a_file_that_multiplies_in_fp64_is_not_fp32(tmp_path: Path) -> None:
