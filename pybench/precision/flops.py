@@ -34,7 +34,8 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
     A dynamic first dimension of an input is the batch, every other one the sequence, unless `fed` states the sizes of
     that input. A node without a name gets TensorRT's (`node_name`).
 
-    Raises InputError for a file that is no ONNX graph, or whose shapes cannot be inferred where they are needed.
+    Raises InputError for a file that is no ONNX graph, that cannot run at these sizes because of a Reshape, or whose
+    shapes cannot be inferred where they are needed.
     """
     try:
         model = onnx.ModelProto.FromString(without_weights(path, LARGEST_VALUE))
@@ -44,6 +45,7 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
         inferred, shapes = infer_shapes(model)
     except (OSError, DecodeError, shape_inference.InferenceError) as error:
         raise InputError(f"no shapes can be inferred in {path} ({in_short(error)})") from error
+    _check_reshapes(inferred.graph, shapes, path)
     flops: dict[str, int] = {}
     for node in inferred.graph.node:
         if node.op_type not in _MACS or node.domain not in ("", "ai.onnx") or weights.issuperset(node.input):
@@ -79,6 +81,21 @@ def _drop_large_weights(graph: Any) -> frozenset[str]:
             graph.input.append(onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims))
         graph.initializer.remove(weight)
     return names
+
+
+def _check_reshapes(graph: Any, shapes: Mapping[str, Shape], path: Path) -> None:
+    """The inference believes the sizes that a Reshape names, also where they do not fit what is reshaped."""
+    for node in graph.node:
+        if node.op_type != "Reshape" or node.domain not in ("", "ai.onnx"):
+            continue
+        if node.input[0] not in shapes or node.output[0] not in shapes:
+            continue
+        given, wanted = prod(shapes[node.input[0]]), prod(shapes[node.output[0]])
+        if given != wanted:
+            raise InputError(
+                f"{path}: {_called(node)} reshapes {given} elements to {wanted}",
+                hint="give the sizes that the model was exported with, or export it with these dimensions free",
+            )
 
 
 def _macs(node: Any, shapes: Mapping[str, Shape], path: Path) -> int:

@@ -102,6 +102,16 @@ def test_shapes_that_nothing_tells_are_refused_by_name(tmp_path: Path) -> None:
         count_flops(path, batch=2, seq_len=1)
 
 
+def test_sizes_that_a_reshape_does_not_fit_are_refused(tmp_path: Path) -> None:
+    """The inference of shapes believes the constant, which an exporter took of the sizes that it was given."""
+    fixed = helper.make_node("Constant", [], ["wanted"], value_ints=[8, 4])
+    used = [helper.make_node("Reshape", ["x", "wanted"], ["a"], "flat"), helper.make_node("MatMul", ["a", "w"], ["y"])]
+    path = write(tmp_path / "reshape.onnx", [fixed, *used], {"x": ["batch", "tokens", 4]}, w=[4, 5])
+    with pytest.raises(InputError, match="the Reshape node flat reshapes 40 elements to 32"):
+        count_flops(path, batch=2, seq_len=5)
+    assert sum(count_flops(path, batch=2, seq_len=4).values()) == 2 * 8 * 5 * 4
+
+
 def test_a_file_that_is_no_onnx_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"\xff\xfe no model")
     with pytest.raises(InputError, match=r"model\.onnx"):
