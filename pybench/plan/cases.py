@@ -21,7 +21,7 @@ from pybench.catalogue.zoo import LIBRARIES, is_named, library_of
 from pybench.document import Node, Place
 from pybench.errors import Problem
 from pybench.onnx_file.graph import OnnxModel
-from pybench.onnx_file.inputs import Misfit, batch_to_rewrite, takes_ids
+from pybench.onnx_file.inputs import FreeDimensions, Misfit, batch_to_rewrite, takes_ids
 from pybench.plan.cells import Cell, Path, Setting, count_of, text_of, value_of
 from pybench.plan.decoders import decoder_problem
 from pybench.plan.fed_inputs import misfit_of_inputs
@@ -278,8 +278,10 @@ class CaseBuilder:
     def _feeds(self, case: Case, settings: dict[str, Setting], damaged: bool) -> bool:
         """Whether the user's ONNX file, if the case has one, and what is fed to the model fit; says what does not."""
         misfit, about = self._misfit(case)
-        if misfit is None or (damaged and misfit.factor not in settings):
-            return misfit is None
+        if misfit is None:
+            return True
+        if damaged and ("shapes" if isinstance(misfit, FreeDimensions) else misfit.factor) not in settings:
+            return False  # it may have been set in what was unreadable
         written = {"batch": "batch_tokens", "task": "data", "output": "data"}.get(misfit.factor, "")
         place = next((name for name in (misfit.factor, written) if name in settings), "model")
         self._say(settings[place].path, f"`{place}`: {about}: {misfit.what}", misfit.hint)

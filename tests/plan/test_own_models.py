@@ -305,6 +305,13 @@ def test_a_size_that_cannot_be_is_a_problem(tmp_path: Path, problems: Problems, 
     assert said in found
 
 
+@pytest.mark.parametrize("shapes", ["{x: {height: 0, width: 8}}", "{x: 8}", "5"])
+def test_sizes_that_cannot_be_read_are_not_missing_too(tmp_path: Path, problems: Problems, shapes: str) -> None:
+    write("free-height-and-width", tmp_path)
+    (only,) = problems(shaped(shapes))
+    assert "`shapes`" in only
+
+
 def test_shapes_are_for_files(problems: Problems) -> None:
     found = "\n".join(problems(shaped('{x: {"0": 4}}', "mobilenet-v2")))
     assert "`shapes` has no meaning for mobilenet-v2: its inputs have fixed sizes" in found
