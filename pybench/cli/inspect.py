@@ -4,22 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
 from pybench import machine
+from pybench.case import Case
 from pybench.case.factors import FACTORS
 from pybench.catalogue.runtimes import opening
 from pybench.cli.options import JsonOption
 from pybench.cli.show import print_json
 from pybench.errors import PybenchError, UsageError
+from pybench.onnx_file.batch import freed
 from pybench.onnx_file.facts import FileFacts, facts_of, free_dimensions
 from pybench.onnx_file.faults import read_sound
-from pybench.onnx_file.graph import Value
-from pybench.onnx_file.inputs import FreeDimensions, Misfit, fed_shapes, fixed_batch, parse_sizes
+from pybench.onnx_file.graph import OnnxModel, Value
+from pybench.onnx_file.inputs import (
+    FreeDimensions,
+    Misfit,
+    batch_to_rewrite,
+    fed_shapes,
+    fixed_batch,
+    parse_sizes,
+    takes_ids,
+    with_sizes,
+)
 from pybench.words import counted
 
 MOST_OPERATORS = 12  # that the text lists; --json has all
@@ -70,8 +81,11 @@ def inspect(
     sizes = sizes_of(shape)
     found = read_sound(model)
     facts = facts_of(model, found)
-    one_pass = _pass(facts, batch or fixed_batch(facts.inputs) or 1, sizes)
-    openings = machine.ask_runtimes(model)
+    inputs = _with_stated(facts.inputs, sizes)
+    case = _case(model, inputs, batch)
+    misfit = _misfit(replace(found, graph=replace(found.graph, inputs=inputs)), case)
+    one_pass = _pass(facts, inputs, case) if misfit is None else Pass(None, None, _why_not(misfit))
+    openings = machine.ask_runtimes(model, None if misfit is None or _is_of_sizes(misfit) else misfit.what)
     if as_json:
         print_json(
             {**facts.as_json(), "pass": one_pass.as_json(), "runtimes": [opening.as_json() for opening in openings]}
@@ -94,29 +108,69 @@ def sizes_of(given: Sequence[str] | None) -> dict[str, int]:
         raise UsageError(f"--shape: {error}", hint="as in --shape image.height=224") from error
 
 
-def _pass(facts: FileFacts, batch: int, sizes: Mapping[str, int]) -> Pass:
-    """What one pass is. Raises UsageError where `--shape` or `--batch` contradicts the file."""
+def _with_stated(inputs: Sequence[Value], sizes: Mapping[str, int]) -> tuple[Value, ...]:
+    """The inputs with the sizes of `--shape`; one of any rank stays so. Raises UsageError."""
     try:
-        fed = fed_shapes(facts.inputs, batch, FACTORS["seq_len"].default, sizes)
-    except FreeDimensions as error:
-        keys = list(dict.fromkeys(one.name or one.key for one in error.free))
-        first = [next(one.key for one in error.free if key in (one.name, one.key)) for key in keys]
-        are = "is free" if len(first) == 1 else "are free"
-        options = " ".join(f"--shape {key}=224" for key in first)
-        return Pass(None, None, f"{' and '.join(first)} {are}; state a size, as in {options}")
+        pairs = zip(inputs, with_sizes(inputs, sizes), strict=True)
+        return tuple(before if before.shape is None else after for before, after in pairs)
     except Misfit as misfit:
-        if misfit.factor in ("shapes", "batch"):
-            option = {"shapes": "--shape"}.get(misfit.factor, f"--{misfit.factor}")
-            raise UsageError(f"{option}: {misfit.what}", hint=misfit.hint) from misfit
-        return Pass(None, None, f"{misfit.what}; {misfit.hint}")
+        raise UsageError(f"--shape: {misfit.what}", hint=misfit.hint) from misfit
+
+
+def _case(path: Path, inputs: Sequence[Value], batch: int | None) -> Case:
+    """The case that feeds the file: at the sizes that it fixes, where none are asked for."""
+    wanted = batch or fixed_batch(inputs) or 1
+    ids = [value.shape or () for value in inputs if takes_ids([value])]
+    tokens = [size for _, size in ids if isinstance(size, int)]
+    return Case(
+        workload="infer",
+        runtime=opening("onnx")[0],
+        model=str(path),
+        batch=wanted,
+        fixed_batch=batch_to_rewrite(inputs, wanted),
+        seq_len=next(iter(tokens), FACTORS["seq_len"].default),
+    )
+
+
+def _misfit(model: OnnxModel, case: Case) -> Misfit | None:
+    """What a plan would say of the case. Raises UsageError where `--batch` contradicts the file."""
+    from pybench.plan.own_models import misfit_of
+
+    misfit = misfit_of(model, case, of_images=False)
+    if misfit is None or misfit.factor == "precision":  # of a file in another type: it is taken as it is
+        return None
+    if misfit.factor == "batch":
+        raise UsageError(f"--batch: {misfit.what}", hint=misfit.hint) from misfit
+    return misfit
+
+
+def _is_of_sizes(misfit: Misfit) -> bool:
+    """Whether a case of other sizes may have the file."""
+    return isinstance(misfit, FreeDimensions) or misfit.factor != "model"
+
+
+def _why_not(misfit: Misfit) -> str:
+    if not isinstance(misfit, FreeDimensions):
+        return f"{misfit.what}; {misfit.hint}"
+    keys = list(dict.fromkeys(one.name or one.key for one in misfit.free))
+    first = [next(one.key for one in misfit.free if key in (one.name, one.key)) for key in keys]
+    are = "is free" if len(first) == 1 else "are free"
+    options = " ".join(f"--shape {key}=224" for key in first)
+    return f"{' and '.join(first)} {are}; state a size, as in {options}"
+
+
+def _pass(facts: FileFacts, inputs: Sequence[Value], case: Case) -> Pass:
+    """What one pass is. A file of another batch is counted at its own, since a run rewrites it for the batch."""
+    own = case.batch if case.fixed_batch is None else case.fixed_batch
+    fed = fed_shapes(freed(inputs, own), case.batch, case.seq_len)
     try:
-        flops = machine.count_flops(facts.path, fed)
-        if flops == 0 and facts.not_counted:
-            return Pass(fed, None, f"the operations of {', '.join(facts.not_counted)} are not counted")
-        return Pass(fed, flops, None)
+        flops = machine.count_flops(facts.path, fed_shapes(inputs, own, case.seq_len)) * case.batch // own
     except PybenchError as error:
         message = error.message.removeprefix(f"{facts.path.absolute()}: ")
         return Pass(fed, None, message if error.hint is None else f"{message}; {error.hint}")
+    if flops == 0 and facts.not_counted:
+        return Pass(fed, None, f"the operations of {', '.join(facts.not_counted)} are not counted")
+    return Pass(fed, flops, None)
 
 
 def _rows(facts: FileFacts) -> Iterator[tuple[str, str]]:

@@ -49,9 +49,14 @@ class Opening:
         return asdict(self)
 
 
-def ask_runtimes(path: Path) -> list[Opening]:
-    """One answer for each runtime and provider that takes ONNX files, in the order of the catalogue."""
+def ask_runtimes(path: Path, unfit: str | None = None) -> list[Opening]:
+    """One answer for each runtime and provider that takes ONNX files, in the order of the catalogue.
+
+    `unfit`: why no case can have the file; then no runtime is asked.
+    """
     cases = list(_cases(path))
+    if unfit is not None:
+        return [_said(case, "no", unfit) for case in cases]
     facts = ask(needed_facts(cases))
     found = []
     for case in cases:

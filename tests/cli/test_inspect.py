@@ -17,7 +17,7 @@ from onnx import helper
 
 from pybench.cli import main
 from tests.support.onnx_files import write
-from tests.support.onnx_models import choice, model, node
+from tests.support.onnx_models import choice, ints, model, node
 
 pytestmark = pytest.mark.usefixtures("ready_workers")
 
@@ -139,9 +139,56 @@ def test_the_batch_that_a_file_fixes_is_taken(tmp_path: Path, capsys: pytest.Cap
     path = write("fixed-batch", tmp_path)
     found = inspected(path, capsys)
     assert found["pass"]["fed"]["x"] == found["inputs"][0]["shape"]
-    wrong = found["inputs"][0]["shape"][0] + 1
-    assert main(["inspect", str(path), "--batch", str(wrong)]) == 2
-    assert "error: --batch: the input x has" in capsys.readouterr().err
+    # A run rewrites the file for another batch, where its nodes allow that.
+    other = inspected(path, capsys, "--batch", "3")["pass"]
+    assert (other["fed"]["x"][0], other["flops"]) == (3, 3 * found["pass"]["flops"])
+
+
+def test_a_batch_that_no_run_has_is_refused_as_in_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [node("Reshape", "x wanted", "a"), node("MatMul", "a w", "y")]
+    weights = {"wanted": ints(3, 4), "w": np.ones((4, 5), np.float32)}
+    path = tmp_path / "model.onnx"
+    onnx.save(model(nodes, [("x", 1, [2, 6])], [("y", 1, [3, 5])], weights), path)
+    assert main(["inspect", str(path), "--batch", "4"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: --batch: its batch is fixed at 2, and cannot be 4: ")
+    assert what_a_plan_says(path, capsys, "batch: 4") in said
+
+
+def what_a_plan_says(path: Path, capsys: pytest.CaptureFixture[str], factors: str = "batch: 1") -> str:
+    """The one problem of a plan with the file, without its hint."""
+    plan = path.with_name("plan.yaml")
+    cell = f"{{workload: infer, runtime: onnxruntime, model: {path.name}, {factors}}}"
+    plan.write_text(f"schema_version: 1\nname: test\nmatrix:\n  - {cell}\n")
+    assert main(["validate", str(plan)]) == 2
+    (problem,) = capsys.readouterr().err.splitlines()
+    return problem.partition(f"{path.name}: ")[2].partition(" (")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["scalar-only", "string-input", "sequence-output", "string-output", "no-inputs", "unranked-input"]
+)
+def test_no_runtime_takes_what_no_plan_takes(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(name, tmp_path)
+    refused = what_a_plan_says(path, capsys)
+    found = inspected(path, capsys)
+    assert refused
+    assert {each["says"] for each in found["runtimes"]} == {"no"}
+    assert all(each["why"].startswith(refused) for each in found["runtimes"])
+    assert found["pass"]["why_not"].startswith(refused)
+
+
+@pytest.mark.parametrize("sizes", ["file", "option"])
+def test_the_length_of_ids_is_what_the_file_or_an_option_states(
+    sizes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    length: int | str = 7 if sizes == "file" else "length"
+    nodes = [node("Cast", "ids", "a", to=1), node("MatMul", "a w", "y")]
+    weights = {"w": np.ones((7, 5), np.float32)}
+    path = tmp_path / "model.onnx"
+    onnx.save(model(nodes, [("ids", 7, ["n", length])], [("y", 1, ["n", 5])], weights), path)
+    options = [] if sizes == "file" else ["--shape", "ids.length=7"]
+    assert inspected(path, capsys, *options)["pass"] == {"fed": {"ids": [1, 7]}, "flops": 70, "why_not": None}
 
 
 def test_a_runtime_that_does_not_take_the_file_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
