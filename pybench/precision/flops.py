@@ -17,6 +17,8 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import shape_inference
+from onnx.checker import ValidationError
+from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
 from pybench.errors import InputError, in_short
 from pybench.onnx_file.graph import node_name
@@ -39,11 +41,12 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
     """
     try:
         model = onnx.ModelProto.FromString(without_weights(path, LARGEST_VALUE))
+        _read_small_weights(model.graph, path.parent)
         _fix_inputs(model.graph, batch, seq_len, fed or {})
         weights = _drop_large_weights(model.graph)
         model.ir_version = max(model.ir_version, _IR_OF_FREE_WEIGHTS)
         inferred, shapes = infer_shapes(model)
-    except (OSError, DecodeError, shape_inference.InferenceError) as error:
+    except (OSError, DecodeError, ValidationError, shape_inference.InferenceError) as error:
         raise InputError(f"no shapes can be inferred in {path} ({in_short(error)})") from error
     _check_reshapes(inferred.graph, shapes, path)
     flops: dict[str, int] = {}
@@ -53,6 +56,15 @@ def count_flops(path: Path, batch: int, seq_len: int, fed: Mapping[str, Sequence
         name = node_name(node.name, node.output[0])
         flops[name] = flops.get(name, 0) + 2 * _macs(node, shapes, path)
     return flops
+
+
+def _read_small_weights(graph: Any, folder: Path) -> None:
+    """Puts small weights that are in other files into the graph: shapes may be computed from them."""
+    for weight in graph.initializer:
+        if uses_external_data(weight) and prod(weight.dims) <= LARGEST_VALUE:
+            load_external_data_for_tensor(weight, str(folder))
+            weight.data_location = onnx.TensorProto.DEFAULT
+            weight.ClearField("external_data")
 
 
 def _fix_inputs(graph: Any, batch: int, seq_len: int, fed: Mapping[str, Sequence[int]]) -> None:

@@ -112,6 +112,23 @@ def test_sizes_that_a_reshape_does_not_fit_are_refused(tmp_path: Path) -> None:
     assert sum(count_flops(path, batch=2, seq_len=4).values()) == 2 * 8 * 5 * 4
 
 
+def test_sizes_are_computed_from_weights_in_other_files(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Div", ["shape", "groups"], ["wanted"]),  # the inference of ONNX does not follow a Div
+        helper.make_node("Reshape", ["x", "wanted"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["y"], "used"),
+    ]
+    weights = {"groups": np.ones(2, np.int64), "w": np.zeros((4, 5), np.float32)}
+    content = model(nodes, [("x", 1, ["batch", 4])], [("y", 1, None)], weights, opset=20)
+    beside = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0}
+    onnx.save(content, tmp_path / "model.onnx", **beside)
+    assert count_flops(tmp_path / "model.onnx", batch=3, seq_len=1) == {"used": 2 * 3 * 5 * 4}
+    (tmp_path / "weights.bin").unlink()
+    with pytest.raises(InputError, match=r"model\.onnx"):
+        count_flops(tmp_path / "model.onnx", batch=3, seq_len=1)
+
+
 def test_a_file_that_is_no_onnx_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"\xff\xfe no model")
     with pytest.raises(InputError, match=r"model\.onnx"):
