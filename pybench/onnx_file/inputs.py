@@ -71,12 +71,18 @@ def _free_text(name: str, free: Sequence[FreeDimension]) -> str:
 
 
 def fed_shapes(
-    inputs: Sequence[Value], batch: int, tokens: int, sizes: Mapping[str, int] | None = None
+    inputs: Sequence[Value],
+    batch: int,
+    tokens: int,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    is_opened: bool = False,
 ) -> dict[str, tuple[int, ...]]:
-    """Input -> its sizes. `sizes`: `INPUT.DIM` -> size of a free dimension, by its name or its position.
+    """Input -> its sizes. `sizes`: `INPUT.DIM` -> size of a free dimension, by its name or its position; `is_opened`:
+    the inputs are a session's, and its file was judged before. In an engine all sizes are fixed, so one is the batch.
 
     A name means the same size in every input, as it does in the file. The free leading dimensions are the batch; where
-    none is free, one of them has to be. Raises Misfit for what cannot be fed, or contradicts a factor or `sizes`.
+    none is free, the batch is `fixed_batch`. Raises Misfit for what cannot be fed, or contradicts a factor or `sizes`.
     """
     if not inputs:
         raise Misfit(
@@ -86,8 +92,9 @@ def fed_shapes(
         _check(value)
     if not any(value.shape for value in inputs):
         raise Misfit("its inputs are scalars, so it has no batch dimension", "export the model with a batch dimension")
-    has_free = any(_is_led(value) for value in inputs)
-    is_batch = any(value.shape and value.shape[0] == batch for value in inputs)
+    fixed = batch if is_opened and batch in _fixed_leading(inputs).values() else fixed_batch(inputs)
+    if fixed is None:
+        check_fixed_batch(inputs)
     shapes: dict[str, tuple[int, ...]] = {}
     free: list[FreeDimension] = []
     for before, value in zip(inputs, with_sizes(inputs, sizes or {}), strict=True):
@@ -98,7 +105,7 @@ def fed_shapes(
                 value.element.startswith("int"),
                 batch,
                 tokens,
-                led=_is_led(before) or not (has_free or is_batch),
+                led=_is_led(before) or _fixed_leading([before]).get(value.name) == fixed,
                 set_here=_set_positions(before, value),
             )
         except FreeDimensions as error:
@@ -221,16 +228,32 @@ def _set_positions(before: Value, after: Value) -> frozenset[int]:
 
 
 def fixed_batch(inputs: Sequence[Value]) -> int | None:
-    """The one batch that a file takes; None where its leading dimensions are free, or there are none."""
-    leading = [value.shape[0] for value in inputs if value.shape]
-    sizes = [size for size in leading if isinstance(size, int)]
-    return sizes[0] if sizes and len(sizes) == len(leading) else None
+    """The one batch that a file takes: its leading size, beside which a 1 is broadcast. None where a leading dimension
+    is free, there are none, or they contradict each other (`check_fixed_batch`)."""
+    sizes = set(_fixed_leading(inputs).values())
+    return max(sizes) if sizes and len(sizes - {1}) <= 1 else None
+
+
+def check_fixed_batch(inputs: Sequence[Value]) -> None:
+    """Raises Misfit where leading dimensions are fixed at several sizes above 1: none of them is the batch."""
+    leading = _fixed_leading(inputs)
+    if leading and fixed_batch(inputs) is None:
+        found = ", ".join(f"{name} {size}" for name, size in leading.items())
+        what = f"the leading dimensions of its inputs are fixed at different sizes ({found}), so none is the batch"
+        raise Misfit(what, "export the model with its batch free")
+
+
+def _fixed_leading(inputs: Sequence[Value]) -> dict[str, int]:
+    """Input -> its leading size; empty where one of them is free."""
+    leading = {value.name: value.shape[0] for value in inputs if value.shape}
+    fixed = {name: size for name, size in leading.items() if isinstance(size, int)}
+    return fixed if len(fixed) == len(leading) else {}
 
 
 def batch_to_rewrite(inputs: Sequence[Value], batch: int) -> int | None:
     """The one batch that a file takes, where that is another than `batch`; None: the file takes it as it is."""
-    has_it = any(value.shape and value.shape[0] == batch for value in inputs)
-    return None if has_it else fixed_batch(inputs)
+    fixed = fixed_batch(inputs)
+    return None if fixed == batch else fixed
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:

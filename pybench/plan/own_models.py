@@ -19,6 +19,7 @@ from pybench.onnx_file.graph import OnnxGraph, OnnxModel, Value, first_with_body
 from pybench.onnx_file.inputs import (
     Misfit,
     batch_to_rewrite,
+    check_fixed_batch,
     check_sizes,
     fed_shapes,
     image_shape,
@@ -60,6 +61,7 @@ def misfit_of(model: OnnxModel, case: Case, *, of_images: bool) -> Misfit | None
 
 def _check_rewriting(graph: OnnxGraph, fixed: int, batch: int) -> None:
     """What is known before the file is rewritten for another batch: the rest shows when both files are run."""
+    check_fixed_batch(graph.fed)
     own = batch_to_rewrite(graph.fed, batch)
     if own != fixed:
         what = f"its batch is fixed at {own}" if own is not None else f"it takes batch {batch} as it is"

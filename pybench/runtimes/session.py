@@ -64,7 +64,7 @@ class TensorSpec:
 def resolved(specs: Sequence[TensorSpec], batch: int, tokens: int, source: str) -> dict[str, tuple[int, ...]]:
     """Input -> its shape with these sizes. Raises InputError where one cannot be fed so, or none has a batch."""
     with refused(source):
-        return fed_shapes([spec.value for spec in specs], batch, tokens)
+        return fed_shapes([spec.value for spec in specs], batch, tokens, is_opened=True)
 
 
 @contextmanager

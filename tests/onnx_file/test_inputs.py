@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pybench.onnx_file.graph import Shape, Value, read_model
-from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch, image_shape, parse_sizes
+from pybench.onnx_file.inputs import Misfit, batch_to_rewrite, fed_shapes, fixed_batch, image_shape, parse_sizes
 from tests.support.onnx_files import write
 
 
@@ -102,6 +102,23 @@ def test_a_file_may_fix_its_batch() -> None:
     assert fixed_batch([tensor("x", 4, 3), tensor("scale")]) == 4
     assert fixed_batch([tensor("x", "n", 3), tensor("table", 5, 3)]) is None
     assert fixed_batch([tensor("scale")]) is None
+
+
+def test_a_leading_1_beside_another_fixed_size_is_no_batch() -> None:
+    inputs = [tensor("timestep", 1), tensor("sample", 2, 4)]
+    assert (fixed_batch(inputs), batch_to_rewrite(inputs, 1), batch_to_rewrite(inputs, 2)) == (2, 2, None)
+    assert fed_shapes(inputs, 2, 16) == {"timestep": (1,), "sample": (2, 4)}
+    with pytest.raises(Misfit, match="the input sample has 2 as its batch, the case 1"):
+        fed_shapes(inputs, 1, 16)
+
+
+def test_several_fixed_sizes_have_no_batch_but_an_engine_was_built_for_one() -> None:
+    inputs = [tensor("x", 2, 3), tensor("scale"), tensor("table", 5, 3)]
+    assert fixed_batch(inputs) is None
+    for batch in (2, 5):
+        with pytest.raises(Misfit, match=r"fixed at different sizes \(x 2, table 5\), so none is the batch"):
+            fed_shapes(inputs, batch, 16)
+    assert fed_shapes(inputs, 2, 16, is_opened=True) == {"x": (2, 3), "scale": (), "table": (5, 3)}
 
 
 def test_sizes_are_read_from_text() -> None:
