@@ -96,6 +96,7 @@ def quantise(
     network = open_network(source)
     network.raise_opset(OPSET)
     _mend_biases(network)
+    _separate_outputs(network)
     symmetric = scheme == "symmetric"
     with _quantising(source), tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
         plain, prepared = Path(folder) / "plain.onnx", Path(folder) / "prepared.onnx"
@@ -249,6 +250,25 @@ def _mend_biases(network: Network) -> None:
         elif bias.size == 1:
             outputs = network.constant(node.input[1]).shape[0 if options.get("transB") else 1]
             node.input[2] = network.add_constant(f"{node.input[2]}_of_each", np.full(outputs, bias.reshape(())))
+
+
+def _separate_outputs(network: Network) -> None:
+    """Writes an output that only a Relu or Clip reads by an Identity, so that it keeps its own range.
+
+    onnxruntime's quantiser cuts what such a node alone reads to the range of what it writes, and counts no output as a
+    reader.
+    """
+    written = []
+    for node in network.nodes:
+        written.append(node)
+        for position, output in enumerate(node.output):
+            readers = network.consumers(output)
+            is_cut = len(readers) == 1 and readers[0].op_type in ("Relu", "Clip") and readers[0].input[0] == output
+            if is_cut and network.is_output(output):
+                inner = network.free_name(f"{output}_read")
+                node.output[position] = readers[0].input[0] = inner
+                written.append(helper.make_node("Identity", [inner], [output], network.free_name(f"{output}_copy")))
+    network.replace_nodes(written)
 
 
 def require_unquantised(path: Path, names: Collection[str]) -> None:

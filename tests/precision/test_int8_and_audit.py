@@ -309,6 +309,22 @@ def test_a_single_bias_for_all_outputs_is_quantised(tmp_path: Path) -> None:
     assert compare(*outputs_of_both(path, tmp_path / "int8.onnx", {"x": x})).relative_error < 0.1
 
 
+@pytest.mark.parametrize("reader", ["Relu", "Clip"])
+def test_an_output_that_another_node_reads_keeps_its_own_range(reader: str, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node(reader, ["y"] if reader == "Relu" else ["y", "zero"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["z"]),
+    ]
+    constants = {"w": np.eye(16, dtype=np.float32), "zero": np.float32(0)}
+    made = graphs.model(nodes, {"x": ["n", 16]}, {"y": ["n", 16], "z": ["n", 16]}, constants)
+    source, path = graphs.saved(made, tmp_path / "fp32.onnx"), tmp_path / "int8.onnx"
+    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
+    int8.quantise(source, path, "minmax", [{"x": x}], {})
+    assert [output.name for output in read_graph(path).outputs] == ["y", "z"]
+    assert compare(*outputs_of_both(source, path, {"x": x})).relative_error < 0.05
+
+
 def test_a_file_that_cannot_be_quantised_is_named(tmp_path: Path) -> None:
     path = write_classifier(tmp_path / "mine.onnx")
     path.write_bytes(path.read_bytes()[:-200])
