@@ -28,6 +28,7 @@ from pybench.measure.quantity import Quantity
 from pybench.measurement.doubts import CALIBRATION_KEY, calibration_cautions
 from pybench.measurement.result import Result, Validity
 from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.node_names import KEEP_LIST
 from pybench.onnx_file.products import DEQUANTISE, QUANTISE
 from pybench.precision.audit import audit_onnx, require_fp32
 from pybench.precision.notes import KEPT_KEY
@@ -129,9 +130,10 @@ def by_onnxruntime(
     )
     if floating != "fp32":
         network = open_network(path)
-        convert(network, floating, "|".join(map(re.escape, kept)) or None)
+        named = [name for name, reason in kept.items() if reason == KEEP_LIST]
+        convert(network, floating, "|".join(map(re.escape, named)) or None)
         network.save(path, {})
-    return calibration, {"kept": dict.fromkeys(kept, "keep_fp32")}
+    return calibration, {"kept": kept}
 
 
 def kept_expression(request: MakeRequest) -> str | None:

@@ -42,6 +42,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from pybench.catalogue.quantisers import QUANTISERS
 from pybench.errors import InputError, in_short
 from pybench.onnx_file.graph import OnnxGraph, read_graph
+from pybench.onnx_file.node_names import KEEP_LIST
 from pybench.onnx_file.products import MULTIPLYING, QUANTISE, multiplied
 from pybench.precision.audit import quantised_nodes
 from pybench.precision.execution import Feed
@@ -49,6 +50,10 @@ from pybench.precision.network import Network, open_network
 
 OPSET = 13  # the first whose DequantizeLinear has an axis, which one scale a channel needs
 METHODS = QUANTISERS["onnxruntime"].calibrations
+BATCHED_WEIGHT = "batched_weight"  # why a product is kept, as `KEPT_KEY` has it
+_MATRIX = 2  # dimensions
+_ALL_BATCHED = "onnxruntime cannot scale weights of more than two dimensions by channel"
+_SCALE_WHOLE = "use granularity: tensor, or quantiser: pybench"
 _KEEPS_RANGES = "calibration_cache_path" in signature(quantize_static).parameters  # not in older versions
 
 # What the quantiser and the runs that it makes raise for a file or an input that they cannot take.
@@ -79,7 +84,7 @@ def quantise(
     pairs_weights: bool = False,
     excluded: Collection[str] = (),
     ranges: Path | None = None,
-) -> list[str]:
+) -> dict[str, str]:
     """Writes the quantised graph of `source`.
 
     feeds: inputs of the calibration runs, each one batch
@@ -89,9 +94,11 @@ def quantise(
     ranges: a file for what calibration finds; where it exists, the ranges in it are taken. Older versions of
         onnxruntime do not keep them, and find them each time
 
-    Returns the names that the excluded nodes have in the result: onnxruntime fuses some with what stands behind them.
+    Returns: node that stays in FP32 -> why. Excluded nodes have the names of the result: onnxruntime fuses some with
+    what stands behind them.
 
-    Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone.
+    Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone, or when no other
+    multiplying node is left.
     """
     network = open_network(source)
     network.raise_opset(OPSET)
@@ -103,8 +110,11 @@ def quantise(
         network.save(plain, {})
         quant_pre_process(plain, prepared, skip_symbolic_shape=True)
         graph = read_graph(prepared)
-        kept = _surviving(network, graph, excluded)
+        batched = dict.fromkeys(_multiplying_batched_weights(graph) if by_channel else (), BATCHED_WEIGHT)
+        kept = batched | dict.fromkeys(_surviving(network, graph, excluded), KEEP_LIST)
         multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
+        if batched and multiplying <= set(kept):
+            raise InputError(f"{source} has no node to quantise: {_ALL_BATCHED}", hint=_SCALE_WHOLE)
         quantize_static(
             prepared,
             destination,
@@ -114,7 +124,7 @@ def quantise(
             activation_type=QuantType.QInt8 if symmetric else QuantType.QUInt8,
             weight_type=QuantType.QInt8,
             calibrate_method=CalibrationMethod[METHODS[method]],
-            nodes_to_exclude=kept,
+            nodes_to_exclude=sorted(kept),
             extra_options=_options(symmetric, pairs_weights),
             **({"calibration_cache_path": ranges} if ranges is not None and _KEEPS_RANGES else {}),
         )
@@ -124,6 +134,14 @@ def quantise(
         _read_unrounded(destination)
     stamp(destination, metadata)
     return kept
+
+
+def _multiplying_batched_weights(graph: OnnxGraph) -> list[str]:
+    """Names of products by a weight of several matrices. onnxruntime's quantiser gives one a scale for each row,
+    and there is no kernel for that."""
+    return [
+        node.name for node in graph.nodes if node.op == "MatMul" and len(graph.sizes.get(node.inputs[1], ())) > _MATRIX
+    ]
 
 
 @contextmanager
@@ -170,6 +188,8 @@ def quantise_at_run(
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
         plain = Path(folder) / "plain.onnx"
         network.save(plain, {})
+        batched = _multiplying_batched_weights(read_graph(plain)) if by_channel else []
+        kept = dict.fromkeys(batched, BATCHED_WEIGHT) | dict.fromkeys(excluded, KEEP_LIST)
         try:
             quantize_dynamic(
                 plain,
@@ -177,22 +197,20 @@ def quantise_at_run(
                 op_types_to_quantize=["MatMul"],
                 per_channel=by_channel,
                 weight_type=QuantType.QInt8,
-                nodes_to_exclude=sorted(excluded),
+                nodes_to_exclude=sorted(kept),
             )
         except _REFUSALS as error:
             text = in_short(error)
             raise InputError(f"{source} cannot be quantised to int8 ({text})", hint="run it in fp32") from error
     found = multiplied(read_graph(destination))
     if not any(kind == "int8" for kind, _ in found.values()):
+        if batched:
+            raise InputError(f"{source} has no product to quantise: {_ALL_BATCHED}", hint=_SCALE_WHOLE)
         raise InputError(
             f"{source} has no matrix product with a weight that dynamic quantisation takes",
             hint="keep fewer nodes in FP32 (`keep_fp32`)" if excluded else "use another quantiser, or precision: fp32",
         )
-    return {
-        name: "keep_fp32" if name in excluded else "not_a_product_with_a_weight"
-        for name, (kind, _) in found.items()
-        if kind != "int8"
-    }
+    return {name: kept.get(name, "not_a_product_with_a_weight") for name, (kind, _) in found.items() if kind != "int8"}
 
 
 def products_of(network: Network) -> None:

@@ -111,7 +111,7 @@ def test_a_node_that_onnxruntime_renames_is_left_alone(scheme: str, named: str, 
     source = graphs.saved(graphs.two_products(), tmp_path / "fp32.onnx")
     feeds = [graphs.images((4, 3, 4, 4))]
     path = tmp_path / "q.onnx"
-    assert int8.quantise(source, path, "minmax", feeds, {}, scheme=scheme, excluded={named}) == [kept]
+    assert int8.quantise(source, path, "minmax", feeds, {}, scheme=scheme, excluded={named}) == {kept: "keep_fp32"}
     names = {node.name for node in read_graph(path).nodes if node.op in MULTIPLYING}
     assert names - quantised_nodes(read_graph(path)) == {kept}
     with pytest.raises(InputError, match="changed nodes that stay in FP32"):
@@ -323,6 +323,35 @@ def test_an_output_that_another_node_reads_keeps_its_own_range(reader: str, tmp_
     int8.quantise(source, path, "minmax", [{"x": x}], {})
     assert [output.name for output in read_graph(path).outputs] == ["y", "z"]
     assert compare(*outputs_of_both(source, path, {"x": x})).relative_error < 0.05
+
+
+def batched_weight(tmp_path: Path, *, behind: bool) -> Path:
+    """A product by a weight of two matrices; behind one by a matrix, or alone."""
+    nodes = [helper.make_node("MatMul", ["x" if not behind else "p", "weights"], ["y"], "batched")]
+    nodes[:0] = [helper.make_node("MatMul", ["x", "w"], ["p"], "plain")] if behind else []
+    generator = np.random.default_rng(0)
+    weights = {"w": generator.standard_normal((8, 8)), "weights": generator.standard_normal((2, 8, 4))}
+    used = {name: value.astype(np.float32) for name, value in weights.items() if behind or name != "w"}
+    made = graphs.model(nodes, {"x": ["n", 2, 3, 8]}, {"y": ["n", 2, 3, 4]}, used)
+    return graphs.saved(made, tmp_path / "fp32.onnx")
+
+
+@pytest.mark.parametrize("way", ["asymmetric", "symmetric", "dynamic"])
+def test_a_weight_of_several_matrices_has_no_scale_by_channel(way: str, tmp_path: Path) -> None:
+    path, feed = tmp_path / "int8.onnx", graphs.images((4, 2, 3, 8))
+
+    def quantise(source: Path, *, by_channel: bool = True) -> dict[str, str]:
+        if way == "dynamic":
+            return int8.quantise_at_run(source, path, by_channel=by_channel)
+        return int8.quantise(source, path, "minmax", [feed], {}, scheme=way, by_channel=by_channel)
+
+    source = batched_weight(tmp_path, behind=True)
+    for by_channel in (True, False):
+        assert quantise(source, by_channel=by_channel) == ({"batched": "batched_weight"} if by_channel else {})
+        assert compare(*outputs_of_both(source, path, feed)).relative_error < 0.05
+    with pytest.raises(InputError, match="cannot scale weights of more than two dimensions by channel") as raised:
+        quantise(batched_weight(tmp_path, behind=False))
+    assert str(raised.value.hint).startswith("use granularity: tensor")
 
 
 def test_a_file_that_cannot_be_quantised_is_named(tmp_path: Path) -> None:
