@@ -6,7 +6,7 @@ The one rule, for a plan that judges a file before it runs and for a session tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pybench.onnx_file.graph import Value
@@ -56,11 +56,11 @@ class FreeDimensions(Misfit):
         for one in free:
             by_input.setdefault(one.input, []).append(one)
         what = "; ".join(_free_text(name, same) for name, same in by_input.items())
-        sizes = ", ".join(
-            f"{name}: {{{', '.join(f'{one.name or _quoted(one.position)}: 224' for one in same)}}}"
-            for name, same in by_input.items()
-        )
-        super().__init__(what, f"set its size, as in `shapes: {{{sizes}}}`; the leading dimension is the batch")
+        sizes: dict[str, list[str]] = {}
+        for one in {one.name or one.key: one for one in reversed(free)}.values():  # a name once, where it is first
+            sizes.setdefault(one.input, []).insert(0, f"{one.name or _quoted(one.position)}: 224")
+        stated = ", ".join(f"{name}: {{{', '.join(sizes[name])}}}" for name in by_input if name in sizes)
+        super().__init__(what, f"set its size, as in `shapes: {{{stated}}}`; the leading dimension is the batch")
 
 
 def _free_text(name: str, free: Sequence[FreeDimension]) -> str:
@@ -82,7 +82,8 @@ def fed_shapes(
     the inputs are a session's, and its file was judged before. In an engine all sizes are fixed, so one is the batch.
 
     A name means the same size in every input, as it does in the file. The free leading dimensions are the batch; where
-    none is free, the batch is `fixed_batch`. Raises Misfit for what cannot be fed, or contradicts a factor or `sizes`.
+    none is free, the batch is `fixed_batch`. The second dimension of ids is the sequence. Raises Misfit for what cannot
+    be fed, or contradicts a factor or `sizes`.
     """
     if not inputs:
         raise Misfit(
@@ -95,24 +96,37 @@ def fed_shapes(
     fixed = batch if is_opened and batch in _fixed_leading(inputs).values() else fixed_batch(inputs)
     if fixed is None:
         check_fixed_batch(inputs)
+    counts = {"batch": batch, "seq_len": tokens}
     shapes: dict[str, tuple[int, ...]] = {}
     free: list[FreeDimension] = []
     for before, value in zip(inputs, with_sizes(inputs, sizes or {}), strict=True):
+        factors, stated = _factors(inputs, before, fixed), _set_positions(before, value)
+        given = {place: (factor, counts[factor]) for place, factor in factors.items() if place not in stated}
         try:
-            shapes[value.name] = fed_shape(
-                value.name,
-                value.shape or (),
-                value.element.startswith("int"),
-                batch,
-                tokens,
-                led=_is_led(before) or _fixed_leading([before]).get(value.name) == fixed,
-                set_here=_set_positions(before, value),
-            )
+            shapes[value.name] = _fed_shape(value.name, value.shape or (), given)
         except FreeDimensions as error:
             free += error.free
     if free:
         raise FreeDimensions(free)
     return shapes
+
+
+def factor_of(inputs: Sequence[Value], key: str) -> str | None:
+    """The factor that sets a free dimension, `batch` or `seq_len`; None: `sizes` do. Raises Misfit as `with_sizes`."""
+    value, position = _dimension(inputs, key)
+    return None if isinstance((value.shape or ())[position], int) else _factors(inputs, value).get(position)
+
+
+def _factors(inputs: Sequence[Value], value: Value, fixed: int | None = None) -> dict[int, str]:
+    """Position -> the factor of its size. A free dimension that is called like a leading dimension is the batch, too,
+    and one that is called like the second of ids is the sequence. `fixed`: the batch that the file has fixed."""
+    named = {each.shape[1]: "seq_len" for each in inputs if each.shape and _is_ids(each)}
+    named |= {each.shape[0]: "batch" for each in inputs if each.shape}
+    shape = value.shape or ()
+    found = {place: named[stated] for place, stated in enumerate(shape) if isinstance(stated, str) and stated in named}
+    if _is_led(value) or (shape and shape[0] == fixed):
+        found[0] = "batch"
+    return found | ({1: "seq_len"} if _is_ids(value) else {})
 
 
 def takes_ids(inputs: Sequence[Value]) -> bool:
@@ -127,10 +141,9 @@ def _is_ids(value: Value) -> bool:
 def check_sizes(inputs: Sequence[Value], sizes: Mapping[str, int]) -> None:
     """Raises Misfit where a size is what a factor of its own sets: the batch, or the sequence of ids."""
     for key, size in sizes.items():
-        value, position = _dimension(inputs, key)
-        factor = "batch" if position == 0 else "seq_len" if _is_ids(value) else None
-        if factor is not None and not isinstance((value.shape or ())[position], int):
-            raise Misfit(f"{key} is what `{factor}` sets", f"write {factor}: {size}", "shapes")
+        factor = factor_of(inputs, key)
+        if factor is not None:
+            raise Misfit(f"{key} is what `{factor}` sets", f"leave it out, and write {factor}: {size}", "shapes")
 
 
 def _is_led(value: Value) -> bool:
@@ -138,28 +151,13 @@ def _is_led(value: Value) -> bool:
     return bool(value.shape) and not isinstance((value.shape or (0,))[0], int)
 
 
-def fed_shape(
-    name: str,
-    shape: Sequence[int | str | None],
-    integers: bool,
-    batch: int,
-    tokens: int,
-    *,
-    led: bool = True,
-    set_here: Set[int] = frozenset(),
-) -> tuple[int, ...]:
-    """Sizes of one input; a scalar has none. `shape`: what is no number is free; `integers`: signed ones, as ids are.
-    `led`: whether its leading dimension is the batch; `set_here`: positions whose size the case states itself.
+def _fed_shape(name: str, shape: Sequence[int | str | None], given: Mapping[int, tuple[str, int]]) -> tuple[int, ...]:
+    """Sizes of one input; a scalar has none. `given`: position -> the factor that sets its size, and that size.
 
     Raises Misfit where a fixed size contradicts, or a further dimension is free.
     """
-    given = {0: ("batch", batch)} if shape and led else {}
-    if integers and len(shape) == _DIMENSIONS_OF_IDS:
-        given[1] = ("seq_len", tokens)
-    for position in set_here:
-        given.pop(position, None)
     free = [
-        FreeDimension(name, position, stated)
+        FreeDimension(name, position, stated if isinstance(stated, str) else None)
         for position, stated in enumerate(shape)
         if position not in given and not isinstance(stated, int)
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import Value
+from pybench.onnx_file.inputs import factor_of, takes_ids
 from pybench.onnx_file.stored_arrays import read_headers
 
 
@@ -55,13 +56,9 @@ def read_given(path: Path, plan_folder: Path, inputs: Sequence[Value]) -> GivenA
         if not found or len(found) != len(shape):
             continue
         batch = found[0]
-        is_ids = value.element.startswith("int") and len(shape) == 2  # as `onnx_file.inputs` takes them
-        if is_ids:
+        if takes_ids([value]):
             seq_len = found[1]
-        sizes |= {
-            f"{value.name}.{stated or position}": found[position]
-            for position, stated in enumerate(shape)
-            if not isinstance(stated, int) and position >= 1 + is_ids
-        }
+        free = {f"{value.name}.{size or place}": place for place, size in enumerate(shape) if not isinstance(size, int)}
+        sizes |= {key: found[place] for key, place in free.items() if factor_of(inputs, key) is None}
     named = os.path.relpath(path.absolute(), plan_folder.absolute())
     return GivenArrays(named, path, batch, seq_len, sizes)

@@ -17,7 +17,7 @@ from pybench.errors import InputError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import OnnxModel, Value
-from pybench.onnx_file.inputs import Misfit, fed_shapes, fixed_batch
+from pybench.onnx_file.inputs import Misfit, factor_of, fed_shapes, fixed_batch, takes_ids, with_sizes
 from pybench.plan.fed_inputs import input_of
 from pybench.plan.values import nearest
 from pybench.quick.given import GivenArrays, read_given
@@ -98,7 +98,10 @@ def find_target(given: str, plan_folder: Path, stated: Mapping[str, int], arrays
     content = read_sound(path)
     facts = facts_of(path, content)
     fed = None if arrays is None else read_given(arrays, plan_folder, facts.inputs)
-    sizes, seq_len = _split(facts.inputs, stated)
+    try:
+        sizes, seq_len = _split(facts.inputs, stated)
+    except Misfit as misfit:
+        raise UsageError(f"--shape: {misfit.what}", hint=misfit.hint) from misfit
     if fed is not None:
         sizes, seq_len = {**fed.sizes, **sizes}, fed.seq_len or seq_len
     guessed = {key: size for key, size in _guesses(facts.inputs).items() if not _is_stated(facts.inputs, key, sizes)}
@@ -143,22 +146,21 @@ def _built_in(name: str, plan_folder: Path, arrays: Path | None) -> Target:
 
 
 def _split(inputs: Sequence[Value], stated: Mapping[str, int]) -> tuple[dict[str, int], int]:
-    """Stated sizes without the sequence of ids, which is a factor of its own, and that one."""
-    sizes, seq_len = dict(stated), int(FACTORS["seq_len"].default)
-    for value in inputs:
-        shape = value.shape or ()
-        if not (value.element.startswith("int") and len(shape) == 2):
-            continue
-        for key in (f"{value.name}.{shape[1]}", f"{value.name}.1"):
-            if key in sizes and not isinstance(shape[1], int):
-                seq_len = sizes.pop(key)
-        if isinstance(shape[1], int):
-            seq_len = shape[1]
-    for value in inputs:
-        for key in (f"{value.name}.{(value.shape or (0,))[0]}", f"{value.name}.0"):
-            if key in sizes and value.shape and not isinstance(value.shape[0], int):
-                raise UsageError(f"--shape: {key} is the batch", hint=f"give --batch {sizes[key]}")
-    return sizes, seq_len
+    """Stated sizes without the sequence of ids, which is a factor of its own, and that one. Raises Misfit for a size
+    that the model does not leave free."""
+    with_sizes(inputs, stated)
+    lengths = [value.shape[1] for value in inputs if value.shape and takes_ids([value])]
+    seq_len = next((length for length in reversed(lengths) if isinstance(length, int)), FACTORS["seq_len"].default)
+    sizes: dict[str, int] = {}
+    for key, size in stated.items():
+        factor = factor_of(inputs, key)
+        if factor == "batch":
+            raise UsageError(f"--shape: {key} is the batch", hint=f"give --batch {size}")
+        if factor == "seq_len":
+            seq_len = size
+        else:
+            sizes[key] = size
+    return sizes, int(seq_len)
 
 
 def _guesses(inputs: Sequence[Value]) -> dict[str, int]:
@@ -166,13 +168,12 @@ def _guesses(inputs: Sequence[Value]) -> dict[str, int]:
     found: dict[str, int] = {}
     names: set[str] = set()
     for value in inputs:
-        shape = value.shape or ()
-        is_ids = value.element.startswith("int") and len(shape) == 2
-        for position, size in enumerate(shape):
-            if isinstance(size, int) or position == 0 or (is_ids and position == 1) or size in names:
+        for position, size in enumerate(value.shape or ()):
+            key = f"{value.name}.{size or position}"
+            if isinstance(size, int) or size in names or factor_of(inputs, key) is not None:
                 continue
             names |= {size} if size else set()
-            found[f"{value.name}.{size or position}"] = _usual(value, position)
+            found[key] = _usual(value, position)
     return found
 
 

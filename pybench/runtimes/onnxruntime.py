@@ -365,14 +365,15 @@ def _runner(session: onnxruntime.InferenceSession, kind: str, path: Path) -> Run
 
 def _spec(value: Any, path: Path) -> TensorSpec:
     shape = tuple(size if isinstance(size, int) and size > 0 else None for size in value.shape)
+    names = tuple(size if isinstance(size, str) else None for size in value.shape)
     if value.type == "tensor(bfloat16)":
-        return TensorSpec(value.name, bfloat16.bfloat16_type(f"{path.name}: the input {value.name}"), shape)
+        return TensorSpec(value.name, bfloat16.bfloat16_type(f"{path.name}: the input {value.name}"), shape, names)
     if value.type not in _DTYPES:
         raise InputError(
             f"{path}: the input {value.name} is a {value.type}, which pybench cannot feed",
             hint="export the model with an input of one of numpy's types and a Cast after the input",
         )
-    return TensorSpec(value.name, np.dtype(_DTYPES[value.type]), shape)
+    return TensorSpec(value.name, np.dtype(_DTYPES[value.type]), shape, names)
 
 
 def _refuse_other_sizes(path: Path, name: str, stated: Sequence[Any], found: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ from pybench.errors import InputError, UnsupportedError, in_short
 from pybench.onnx_file.facts import stored_bytes
 from pybench.onnx_file.graph import read_graph
 from pybench.runtimes.memory import memory_errors
-from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended
+from pybench.runtimes.session import Arrays, Iterate, Launch, TensorSpec, Wait, ended, with_names
 
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 import openvino  # noqa: E402
@@ -61,7 +61,7 @@ class OpenVinoSession:
         self.compile_s: float | None = seconds
         graph = read_graph(path)
         self.metadata = dict(graph.properties)
-        self.inputs = tuple(_spec(value, path) for value in compiled.inputs)
+        self.inputs = with_names([_spec(value, path) for value in compiled.inputs], path)
         self.output_names: tuple[str, ...] = tuple(value.name for value in graph.outputs)
         self.labels: dict[str, Any] = {
             "runtime_version": openvino.__version__,

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +14,8 @@ import numpy.typing as npt
 
 from pybench.errors import InputError
 from pybench.measure import Replayer
-from pybench.onnx_file.graph import Value
-from pybench.onnx_file.inputs import Misfit, fed_shape, fed_shapes
+from pybench.onnx_file.graph import Value, read_graph
+from pybench.onnx_file.inputs import Misfit, fed_shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Iterate = Callable[[], None]
@@ -41,24 +42,41 @@ class TensorSpec:
     name: by which it is fed
     dtype: of its elements
     shape: sizes of its dimensions; None where any size is taken (batch, sequence)
+    names: of its dimensions in an ONNX file; None where it has none. Empty: they are not known
     """
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]
+    names: tuple[str | None, ...] = ()
 
     def resolved(self, batch: int, tokens: int, source: str) -> tuple[int, ...]:
         """The shape with the leading dimension as `batch` and, where the input is ids, the second as `tokens`.
 
         Raises InputError when a fixed size contradicts, or a further dimension is free.
         """
-        with refused(source):
-            return fed_shape(self.name, self.shape, self.dtype.kind == "i", batch, tokens)
+        return resolved([self], batch, tokens, source)[self.name]
 
     @property
     def value(self) -> Value:
         """The input as an ONNX file declares it."""
-        return Value(self.name, "tensor", self.dtype.name, self.shape)
+        names = self.names or (None,) * len(self.shape)
+        sizes = (name if size is None else size for size, name in zip(self.shape, names, strict=True))
+        return Value(self.name, "tensor", self.dtype.name, tuple(sizes))
+
+
+def with_names(specs: Sequence[TensorSpec], path: Path) -> tuple[TensorSpec, ...]:
+    """The inputs with the names of dimensions in their ONNX file, for a runtime that does not tell them. The file is
+    read where a dimension behind the first is free."""
+    if not any(None in spec.shape[1:] for spec in specs):
+        return tuple(specs)
+    shapes = {value.name: value.shape or () for value in read_graph(path).fed}
+    return tuple(
+        replace(spec, names=tuple(size if isinstance(size, str) else None for size in shapes[spec.name]))
+        if len(shapes.get(spec.name, ())) == len(spec.shape)
+        else spec
+        for spec in specs
+    )
 
 
 def resolved(specs: Sequence[TensorSpec], batch: int, tokens: int, source: str) -> dict[str, tuple[int, ...]]:

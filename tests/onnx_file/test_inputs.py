@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from pybench.onnx_file.graph import Shape, Value, read_model
-from pybench.onnx_file.inputs import Misfit, batch_to_rewrite, fed_shapes, fixed_batch, image_shape, parse_sizes
+from pybench.onnx_file.inputs import (
+    Misfit,
+    batch_to_rewrite,
+    check_sizes,
+    fed_shapes,
+    fixed_batch,
+    image_shape,
+    parse_sizes,
+)
 from tests.support.onnx_files import write
 
 
@@ -80,6 +88,23 @@ def test_a_stated_size_counts_more_than_batch_and_sequence() -> None:
 def test_a_fixed_leading_dimension_beside_a_free_one_is_no_batch() -> None:
     inputs = [tensor("x", "n", 3), tensor("table", 5, 3)]
     assert fed_shapes(inputs, 2, 16) == {"x": (2, 3), "table": (5, 3)}
+
+
+def test_a_further_dimension_that_is_called_like_batch_or_sequence_has_its_size() -> None:
+    inputs = [tensor("mask", "b", "s", "s"), tensor("ids", "b", "s", element="int64"), tensor("x", 1, "b")]
+    assert fed_shapes(inputs, 2, 16) == {"mask": (2, 16, 16), "ids": (2, 16), "x": (1, 2)}
+    for key, factor in (("mask.s", "seq_len"), ("mask.2", "seq_len"), ("x.b", "batch"), ("ids.b", "batch")):
+        with pytest.raises(Misfit) as raised:
+            check_sizes(inputs, {key: 4})
+        assert (raised.value.what, raised.value.factor) == (f"{key} is what `{factor}` sets", "shapes")
+        assert raised.value.hint == f"leave it out, and write {factor}: 4"
+
+
+def test_a_hint_has_each_name_once() -> None:
+    inputs = [tensor("mask", "n", "k", "k"), tensor("x", "n", "k", None)]
+    with pytest.raises(Misfit) as raised:
+        fed_shapes(inputs, 2, 16)
+    assert raised.value.hint.startswith('set its size, as in `shapes: {mask: {k: 224}, x: {"2": 224}}`')
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ def test_free_dimensions_are_factors(tmp_path: Path, load: Load) -> None:
 @pytest.mark.parametrize(
     ("shapes", "said"),
     [
-        ('{x: {"0": 4}}', "`shapes`: model.onnx: x.0 is what `batch` sets (write batch: 4)"),
+        ('{x: {"0": 4}}', "`shapes`: model.onnx: x.0 is what `batch` sets (leave it out, and write batch: 4)"),
         ('{y: {"0": 4}}', "`shapes`: model.onnx: y.0 names no input of the model (its inputs are x)"),
         ('{x: {"1": 5}}', "`shapes`: model.onnx: x.1 is 12 in the file, and 5 is asked for (leave it out)"),
         ("{x: 4}", "`shapes`: x takes a mapping of dimensions (as in {height: 224})"),

@@ -12,7 +12,7 @@ from pybench.errors import InputError, UsageError
 from pybench.onnx_file.graph import read_model
 from pybench.quick.target import IMAGE_SIDE, SEQUENCE, find_target
 from tests.support.onnx_files import write
-from tests.support.onnx_models import model
+from tests.support.onnx_models import model, save_positions
 
 
 def test_a_built_in_name_is_itself(tmp_path: Path) -> None:
@@ -126,6 +126,17 @@ def test_a_name_is_guessed_once_for_all_inputs(tmp_path: Path) -> None:
     onnx.save(model([node], inputs, [("y", 1, ["n", "steps", 4])]), path)
     assert find_target(str(path), tmp_path, {}).sizes == {"a.steps": SEQUENCE}
     assert find_target(str(path), tmp_path, {"b.steps": 7}).fed(2) == {"a": (2, 7, 4), "b": (2, 7, 4)}
+
+
+def test_a_name_of_batch_or_sequence_is_not_guessed(tmp_path: Path) -> None:
+    path = save_positions(tmp_path / "positions.onnx")
+    target = find_target(str(path), tmp_path, {})
+    assert (target.sizes, target.seq_len) == ({}, SEQUENCE)
+    stated = find_target(str(path), tmp_path, {"positions.steps": 7})
+    assert (stated.sizes, stated.fed(2)) == ({}, {"positions": (2, 7, 1), "ids": (2, 7)})
+    np.savez(tmp_path / "a.npz", positions=np.zeros((3, 7, 1), np.float32), ids=np.zeros((3, 7), np.int64))
+    given = find_target(str(path), tmp_path, {}, tmp_path / "a.npz")
+    assert (given.sizes, given.seq_len) == ({}, 7)
 
 
 @pytest.mark.parametrize(

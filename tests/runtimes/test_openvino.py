@@ -18,8 +18,9 @@ from pybench.measurement.audits import of_openvino
 from pybench.models.images.digits import read_digits
 from pybench.precision.audit import Audit, audit_compiled
 from pybench.precision.execution import open_model
-from pybench.runtimes import openvino
+from pybench.runtimes import onnxruntime, openvino
 from pybench.runtimes.openvino import OpenVinoSession, cpu_types
+from pybench.runtimes.session import resolved
 from tests.support import onnx_models
 from tests.support.making import artefacts_of, codes, run, write_classifier
 from tests.support.reasons import codes_of
@@ -172,6 +173,15 @@ def test_a_file_that_is_no_model_and_one_that_does_not_compile_are_told_apart(tm
     assert caught.value.reason.stored_code == "not_compiled"
     assert "onnxruntime" not in str(caught.value.hint), "which may have refused the file just before"
     assert "Oddity" in caught.value.message
+
+
+def test_names_of_dimensions_are_sizes_in_every_runtime(tmp_path: Path) -> None:
+    path = onnx_models.save_positions(tmp_path / "positions.onnx")
+    for session in (opened(path), onnxruntime.open_session(path, precision="fp32", threads=1, device="cpu")):
+        shapes = resolved(session.inputs, 2, 5, "positions.onnx")
+        assert shapes == {"positions": (2, 5, 1), "ids": (2, 5)}
+        (output,) = session.run({spec.name: np.ones(shapes[spec.name], spec.dtype) for spec in session.inputs})
+        assert np.array_equal(output, np.full((2, 5), 2))
 
 
 def test_inputs_of_another_size_are_refused(tmp_path: Path) -> None:

@@ -135,6 +135,19 @@ def export_with_torch(path: Path, *, dynamo: bool) -> None:
         torch.onnx.export(net.eval(), (example,), path, input_names=["x"], dynamo=dynamo, **how)
 
 
+def save_positions(path: Path) -> Path:
+    """Positions [batch, steps, 1] plus ids [batch, steps]: both are called by the same names."""
+    nodes = [
+        node("Cast", "ids", "numbers", to=TensorProto.FLOAT),
+        node("Squeeze", "positions last", "flat"),
+        node("Add", "flat numbers", "y"),
+    ]
+    names = ("batch", "steps")
+    inputs = [("positions", TensorProto.FLOAT, (*names, 1)), ("ids", TensorProto.INT64, names)]
+    onnx.save(model(nodes, inputs, [("y", TensorProto.FLOAT, names)], {"last": ints(2)}), path)
+    return path
+
+
 def saved_source(path: Path) -> Path:
     """One product, in the folder of the file that is made of it."""
     source = path.with_name("source.onnx")

@@ -21,7 +21,7 @@ import numpy as np
 from pybench.catalogue.causes import Cause
 from pybench.errors import DeviceMemoryError, InputError, PybenchError, UnsupportedError, in_short
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
-from pybench.runtimes.session import TensorSpec, resolved
+from pybench.runtimes.session import TensorSpec, resolved, with_names
 from pybench.runtimes.tensorrt.library import Messages, listen, load, strongly_typed
 
 AVERAGED_TIMINGS = 8  # of each kernel that is tried: trtexec's, where the API's own default is 1
@@ -139,7 +139,7 @@ def _configure(
         config.set_memory_pool_limit(library.MemoryPoolType.WORKSPACE, options.workspace_bytes)
     profile = builder.create_optimization_profile()
     tensors = [network.get_input(index) for index in range(network.num_inputs)]
-    specs = [_spec(library, tensor) for tensor in tensors]
+    specs = with_names([_spec(library, tensor) for tensor in tensors], source)
     shapes = resolved(specs, options.batch, options.tokens, str(source))
     is_dynamic = False
     for spec in specs:
