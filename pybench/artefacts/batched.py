@@ -29,6 +29,7 @@ from pybench.measurement.result import Result
 from pybench.onnx_file.batch import FREE, rewriting
 from pybench.onnx_file.faults import called
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode, node_name, read_graph
+from pybench.onnx_file.inputs import fixed_seq_len
 from pybench.onnx_file.products import floating_types, is_quantised
 from pybench.precision.execution import Values, open_model
 from pybench.runtimes import onnxruntime
@@ -104,19 +105,14 @@ class _SplitInputs:
 def _split_inputs(source: Path, path: Path, fixed: int) -> _SplitInputs:
     old, new = _inputs(source), {spec.name: spec for spec in _inputs(path)}
     led = {spec.name for spec in old if spec.shape and spec.shape[0] == fixed and new[spec.name].shape[0] is None}
-    shapes, ranges = resolved(old, fixed, _tokens(old), source.name), file_ranges(source)
+    tokens = fixed_seq_len([spec.value for spec in old]) or CALIBRATION_TOKENS
+    shapes, ranges = resolved(old, fixed, tokens, source.name), file_ranges(source)
     first, second = (arrays_of(old, shapes, seed, ranges) for seed in (0, 1))
     second = {name: array if name in led else first[name] for name, array in second.items()}
     whole = {name: np.concatenate([first[name], second[name]]) if name in led else first[name] for name in first}
     graph = read_graph(source)
     is_exact = not is_quantised(graph) and floating_types(graph) <= {"fp32", "fp64"}
     return _SplitInputs(source, fixed, (first, second), whole, ALLOWED if is_exact else ALLOWED_ROUNDED)
-
-
-def _tokens(specs: Sequence[TensorSpec]) -> int:
-    """The length of sequences: the file's, or any where it leaves that free."""
-    lengths = [spec.shape[1] for spec in specs if len(spec.shape) == 2 and spec.dtype.kind == "i"]
-    return next((length for length in lengths if length is not None), CALIBRATION_TOKENS)
 
 
 def _inputs(path: Path) -> tuple[TensorSpec, ...]:

@@ -20,6 +20,7 @@ from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.measurement.labelled import open_labelled
 from pybench.models.images import has_splits, open_images
 from pybench.models.samples import Samples, open_samples
+from pybench.onnx_file.inputs import fixed_seq_len
 from pybench.runtimes.session import TensorSpec
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
@@ -123,8 +124,9 @@ class CalibrationSamples(Sequence[Arrays]):
         return {spec.name: inputs[spec.name].astype(spec.dtype) for spec in self.specs} | nothing
 
     def _random(self, index: int, batch: int) -> Arrays:
-        sizes = [spec.shape[1] for spec in self.specs if len(spec.shape) == 2]
-        tokens = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)
+        sizes = [spec.shape[1] for spec in self.specs if len(spec.shape) == 2 and spec.dtype.kind != "i"]
+        beside = next((size for size in sizes if size is not None), CALIBRATION_TOKENS)  # such as a mask in floats
+        tokens = fixed_seq_len([spec.value for spec in self.specs]) or beside
         return random_arrays(self.specs, self._model, batch, tokens, index, self._models, self._ranges)
 
     def _nothing_seen(self, batch: int) -> Arrays:

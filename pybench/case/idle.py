@@ -178,7 +178,7 @@ NO_REPLAYS = Idle(
 )
 NO_TOKENS = Idle(
     lambda case: case.model_row is not None and not case.model_row.takes_ids,
-    "it sets the second dimension of token ids, and no input of the model has token ids",
+    "it sets the second dimension of token ids, and no input of the model has one to set",
 )
 NO_HEADS = Idle(lambda case: "heads" not in case.shaping(), "only models with heads have rates of them")
 SYNTHETIC_IDS = Idle(_reads_no_text, "path none uses synthetic ids")

@@ -141,6 +141,7 @@ class Model:
         return replace(self, arguments=own, multiply_adds=float(work))
 
 
+SHORTEST_SEQUENCE = 2  # tokens that `seq_len` allows; ids of [batch, 1] are one number of each sample, no sequence
 TOKENIZER_IDS = 32_000  # of the shipped vocabulary; a language model embeds more where a larger one is asked for
 TINYLM_POSITIONS = 2048
 TEXT_ENCODER_POSITIONS = 512

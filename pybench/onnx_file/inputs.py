@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pybench.catalogue.models import SHORTEST_SEQUENCE
 from pybench.onnx_file.graph import Value
 
 # Types of tensors that runtimes are fed with. ONNX has more. A runtime may refuse bfloat16, which numpy does not have.
@@ -82,8 +83,9 @@ def fed_shapes(
     the inputs are a session's, and its file was judged before. In an engine all sizes are fixed, so one is the batch.
 
     A name means the same size in every input, as it does in the file. The free leading dimensions are the batch; where
-    none is free, the batch is `fixed_batch`. The second dimension of ids is the sequence. Raises Misfit for what cannot
-    be fed, or contradicts a factor or `sizes`.
+    none is free, the batch is `fixed_batch`. The second dimension of ids is the sequence (`has_sequence`).
+
+    Raises Misfit for what cannot be fed, or contradicts a factor or `sizes`.
     """
     if not inputs:
         raise Misfit(
@@ -126,12 +128,26 @@ def _factors(inputs: Sequence[Value], value: Value, fixed: int | None = None) ->
     found = {place: named[stated] for place, stated in enumerate(shape) if isinstance(stated, str) and stated in named}
     if _is_led(value) or (shape and shape[0] == fixed):
         found[0] = "batch"
-    return found | ({1: "seq_len"} if _is_ids(value) else {})
+    return found | ({1: "seq_len"} if has_sequence(inputs, value) else {})
 
 
 def takes_ids(inputs: Sequence[Value]) -> bool:
     """Whether an input has a dimension that `seq_len` sets."""
-    return any(_is_ids(value) for value in inputs)
+    return any(has_sequence(inputs, value) for value in inputs)
+
+
+def has_sequence(inputs: Sequence[Value], value: Value) -> bool:
+    """Whether `seq_len` is the second dimension of an input: of ids where it is free, or fixed at one length for all
+    ids (`fixed_seq_len`). Another fixed one is no sequence, and stays as it is."""
+    return _is_ids(value) and (not isinstance((value.shape or ())[1], int) or fixed_seq_len(inputs) is not None)
+
+
+def fixed_seq_len(inputs: Sequence[Value]) -> int | None:
+    """The one length of sequences that a file takes; None where ids leave it free, differ in it, are single numbers, or
+    there are none."""
+    lengths = {(value.shape or ())[1] for value in inputs if _is_ids(value)}
+    length = lengths.pop() if len(lengths) == 1 else None
+    return length if isinstance(length, int) and length >= SHORTEST_SEQUENCE else None
 
 
 def _is_ids(value: Value) -> bool:

@@ -17,7 +17,7 @@ from pybench.catalogue.data_sets import GROUPS, IDS, LABELS, TRAIN
 from pybench.catalogue.tasks import REGRESSION, TASKS, Task
 from pybench.errors import InputError
 from pybench.onnx_file.graph import OnnxModel, Value
-from pybench.onnx_file.inputs import Misfit, fed_shapes
+from pybench.onnx_file.inputs import Misfit, fed_shapes, has_sequence
 from pybench.onnx_file.ranges import IntegerRange
 from pybench.onnx_file.stored_arrays import (
     StoredArray,
@@ -88,7 +88,7 @@ def _tokens(inputs: Sequence[Value], arrays: Mapping[str, StoredArray]) -> int |
     ]
     for value in inputs:
         shape, stored = value.shape or (), arrays.get(value.name)
-        if not value.element.startswith("int") or len(shape) != _DIMENSIONS_OF_IDS:
+        if not has_sequence(inputs, value):
             continue
         if isinstance(shape[1], int):
             return shape[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pybench.errors import InputError
 from pybench.onnx_file.graph import Value
-from pybench.onnx_file.inputs import factor_of, takes_ids
+from pybench.onnx_file.inputs import factor_of, has_sequence
 from pybench.onnx_file.stored_arrays import read_headers
 
 
@@ -56,7 +56,7 @@ def read_given(path: Path, plan_folder: Path, inputs: Sequence[Value]) -> GivenA
         if not found or len(found) != len(shape):
             continue
         batch = found[0]
-        if takes_ids([value]):
+        if has_sequence(inputs, value):
             seq_len = found[1]
         free = {f"{value.name}.{size or place}": place for place, size in enumerate(shape) if not isinstance(size, int)}
         sizes |= {key: found[place] for key, place in free.items() if factor_of(inputs, key) is None}

@@ -12,6 +12,7 @@ from pathlib import Path
 from pybench.campaign import layout
 from pybench.catalogue.precisions import quantised_type
 from pybench.errors import UsageError
+from pybench.onnx_file.inputs import takes_ids
 from pybench.quick.candidates import BASELINE, GPU_ENERGY_WINDOW_S, CandidateEntry, Candidates
 from pybench.quick.target import Target
 
@@ -125,7 +126,8 @@ def _entry(target: Target, entry: CandidateEntry) -> Iterator[str]:
         yield f"    provider: {entry.provider}"
     yield f"    precision: [{', '.join(entry.precisions)}]"
     yield f"    batch: {entry.batch}"
-    if _takes_ids(target) or (target.given is not None and target.given.seq_len is not None):
+    inputs = () if target.facts is None else target.facts.inputs
+    if takes_ids(inputs) or (target.given is not None and target.given.seq_len is not None):
         yield f"    seq_len: {target.seq_len}"
     if any(quantised_type(name) is not None for name in entry.precisions) and not _is_quantised(target):
         yield f"    calibration_images: {entry.calibration_images}"
@@ -137,11 +139,6 @@ def _entry(target: Target, entry: CandidateEntry) -> Iterator[str]:
         yield f"    energy_window_s: {GPU_ENERGY_WINDOW_S}"
     else:
         yield "    idle_window_s: 0"
-
-
-def _takes_ids(target: Target) -> bool:
-    inputs = () if target.facts is None else target.facts.inputs
-    return any(value.element.startswith("int") and len(value.shape or ()) == 2 for value in inputs)
 
 
 def _is_quantised(target: Target) -> bool:

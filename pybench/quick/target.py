@@ -17,7 +17,7 @@ from pybench.errors import InputError, UsageError
 from pybench.onnx_file.facts import FileFacts, facts_of
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import OnnxModel, Value
-from pybench.onnx_file.inputs import Misfit, factor_of, fed_shapes, fixed_batch, takes_ids, with_sizes
+from pybench.onnx_file.inputs import Misfit, factor_of, fed_shapes, fixed_batch, fixed_seq_len, with_sizes
 from pybench.plan.fed_inputs import input_of
 from pybench.plan.values import nearest
 from pybench.quick.given import GivenArrays, read_given
@@ -149,8 +149,7 @@ def _split(inputs: Sequence[Value], stated: Mapping[str, int]) -> tuple[dict[str
     """Stated sizes without the sequence of ids, which is a factor of its own, and that one. Raises Misfit for a size
     that the model does not leave free."""
     with_sizes(inputs, stated)
-    lengths = [value.shape[1] for value in inputs if value.shape and takes_ids([value])]
-    seq_len = next((length for length in reversed(lengths) if isinstance(length, int)), FACTORS["seq_len"].default)
+    seq_len = fixed_seq_len(inputs) or int(FACTORS["seq_len"].default)
     sizes: dict[str, int] = {}
     for key, size in stated.items():
         factor = factor_of(inputs, key)
@@ -160,7 +159,7 @@ def _split(inputs: Sequence[Value], stated: Mapping[str, int]) -> tuple[dict[str
             seq_len = size
         else:
             sizes[key] = size
-    return sizes, int(seq_len)
+    return sizes, seq_len
 
 
 def _guesses(inputs: Sequence[Value]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from pybench.onnx_file.inputs import (
     check_sizes,
     fed_shapes,
     fixed_batch,
+    fixed_seq_len,
     image_shape,
     parse_sizes,
+    takes_ids,
 )
 from tests.support.onnx_files import write
 
@@ -98,6 +101,20 @@ def test_a_further_dimension_that_is_called_like_batch_or_sequence_has_its_size(
             check_sizes(inputs, {key: 4})
         assert (raised.value.what, raised.value.factor) == (f"{key} is what `{factor}` sets", "shapes")
         assert raised.value.hint == f"leave it out, and write {factor}: 4"
+
+
+def test_fixed_lengths_that_differ_are_no_sequences() -> None:
+    history, item = tensor("history", "n", 50, element="int64"), tensor("item", "n", 1, element="int64")
+    ids = tensor("ids", "n", "s", element="int64")
+    assert fed_shapes([history, item], 2, 16) == {"history": (2, 50), "item": (2, 1)}
+    assert fed_shapes([item, ids], 2, 16) == {"item": (2, 1), "ids": (2, 16)}
+    taken = [takes_ids([history, item]), takes_ids([item, ids]), takes_ids([history]), takes_ids([history, history])]
+    assert taken == [False, True, True, True]
+    assert [fixed_seq_len(each) for each in ([history], [history, item], [item, ids])] == [50, None, None]
+    assert fed_shapes([item, tensor("x", "n", 3)], 2, 16) == {"item": (2, 1), "x": (2, 3)}
+    assert not takes_ids([item, item])
+    with pytest.raises(Misfit, match="the input history has 50 as its seq_len, the case 16"):
+        fed_shapes([history, replace(history, name="mask")], 2, 16)
 
 
 def test_a_hint_has_each_name_once() -> None:

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from pybench.onnx_file.graph import read_model
 from pybench.plan import Plan
 from tests.support.onnx_files import write
-from tests.support.onnx_models import model
+from tests.support.onnx_models import model, save_lengths
 
 Load = Callable[..., Plan]
 Problems = Callable[..., list[str]]
@@ -64,6 +64,15 @@ def test_a_fixed_batch_that_is_none_is_a_problem(tmp_path: Path, problems: Probl
     write("plain", tmp_path)
     (said,) = problems(entry(batch="2").rstrip() + "\n    fixed_batch: 1\n")
     assert "it takes batch 2 as it is, and `fixed_batch` is 1" in said
+
+
+def test_seq_len_sets_no_fixed_lengths_that_differ(tmp_path: Path, problems: Problems, load: Load) -> None:
+    save_lengths(tmp_path / "model.onnx", 50, 1)
+    assert [case.seq_len for case in load(entry(batch="1")).cases] == [128]
+    (said,) = problems(entry() + "    seq_len: 50\n")
+    assert said.startswith("9:5: `seq_len` changes nothing in this entry")
+    save_lengths(tmp_path / "model.onnx", 1, "steps")
+    assert [case.seq_len for case in load(entry(batch="1") + "    seq_len: [8, 16]\n").cases] == [8, 16]
 
 
 def test_a_sequence_that_no_input_of_the_file_has_makes_no_second_case(

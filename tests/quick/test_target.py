@@ -12,7 +12,7 @@ from pybench.errors import InputError, UsageError
 from pybench.onnx_file.graph import read_model
 from pybench.quick.target import IMAGE_SIDE, SEQUENCE, find_target
 from tests.support.onnx_files import write
-from tests.support.onnx_models import model, save_positions
+from tests.support.onnx_models import model, save_lengths, save_positions
 
 
 def test_a_built_in_name_is_itself(tmp_path: Path) -> None:
@@ -126,6 +126,16 @@ def test_a_name_is_guessed_once_for_all_inputs(tmp_path: Path) -> None:
     onnx.save(model([node], inputs, [("y", 1, ["n", "steps", 4])]), path)
     assert find_target(str(path), tmp_path, {}).sizes == {"a.steps": SEQUENCE}
     assert find_target(str(path), tmp_path, {"b.steps": 7}).fed(2) == {"a": (2, 7, 4), "b": (2, 7, 4)}
+
+
+def test_fixed_lengths_that_differ_stay(tmp_path: Path) -> None:
+    path = save_lengths(tmp_path / "lengths.onnx", 50, 1)
+    np.savez(tmp_path / "a.npz", first=np.zeros((3, 50), np.int64), second=np.zeros((3, 1), np.int64))
+    for target in (find_target(str(path), tmp_path, {}), find_target(str(path), tmp_path, {}, tmp_path / "a.npz")):
+        assert (target.sizes, target.fed(2)) == ({}, {"first": (2, 50), "second": (2, 1)})
+        assert target.given is None or target.given.seq_len is None
+    mixed = find_target(str(save_lengths(tmp_path / "mixed.onnx", 1, "steps")), tmp_path, {})
+    assert mixed.fed(2) == {"first": (2, 1), "second": (2, SEQUENCE)}
 
 
 def test_a_name_of_batch_or_sequence_is_not_guessed(tmp_path: Path) -> None:

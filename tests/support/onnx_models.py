@@ -148,6 +148,14 @@ def save_positions(path: Path) -> Path:
     return path
 
 
+def save_lengths(path: Path, first: int | str, second: int | str) -> Path:
+    """Two inputs of integers, of these lengths, and the sum of each sample."""
+    nodes = [node("Concat", "first second", "both", axis=1), node("ReduceSum", "both axes", "y", keepdims=1)]
+    inputs = [("first", TensorProto.INT64, ("batch", first)), ("second", TensorProto.INT64, ("batch", second))]
+    onnx.save(model(nodes, inputs, [("y", TensorProto.INT64, ("batch", 1))], {"axes": ints(1)}), path)
+    return path
+
+
 def saved_source(path: Path) -> Path:
     """One product, in the folder of the file that is made of it."""
     source = path.with_name("source.onnx")

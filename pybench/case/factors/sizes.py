@@ -10,6 +10,7 @@ from pybench.case.factor import factor, shaping_factor
 from pybench.case.factors.runtimes import RuntimeFactors
 from pybench.catalogue.blocks import BLOCKS, WIDTH_STEP
 from pybench.catalogue.heads import DISPATCHES, MOST_HEADS
+from pybench.catalogue.models import SHORTEST_SEQUENCE
 
 DIGITS_SIZE = 8  # height of the digits, which nothing resizes
 
@@ -82,7 +83,7 @@ class SizeFactors(RuntimeFactors):
         "tokens in a sample of a language model; in `generate`, its prompt",
         "tokens",
         idle=idle.NO_TOKENS,
-        minimum=2,
+        minimum=SHORTEST_SEQUENCE,
         answers=False,
         sets_work=True,
     )
