@@ -20,7 +20,7 @@ from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.measurement.labelled import open_labelled
 from pybench.models.images import has_splits, open_images
 from pybench.models.samples import Samples, open_samples
-from pybench.onnx_file.inputs import fixed_seq_len
+from pybench.onnx_file.inputs import fixed_batch, fixed_seq_len
 from pybench.runtimes.session import TensorSpec
 
 # Samples a calibration run, where the file leaves the batch free: bounds the memory of its activations.
@@ -56,7 +56,7 @@ class CalibrationSamples(Sequence[Arrays]):
         self._models = models
         self._ranges = fed_ranges(files, metadata)
         wanted: int = parameters["calibration_images"]
-        fixed = specs[0].shape[0] if specs[0].shape else None
+        fixed = fixed_batch([spec.value for spec in specs])
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)
         self._data = _calibration_data(specs, parameters, files, models)
         self.source, self.held_out = "random", True

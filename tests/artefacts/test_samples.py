@@ -14,6 +14,11 @@ from tests.support.onnx_models import model
 ROWS = 40
 
 
+def samples_of(path: Path, wanted: int) -> CalibrationSamples:
+    parameters = {"model": "model.onnx", "calibration_images": wanted, "images": None}
+    return CalibrationSamples.of_file(path, MakeRequest("onnx-quantised", parameters, {}, {"model": path}), parameters)
+
+
 def test_ids_of_calibration_come_from_the_whole_table(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     content = model(
@@ -23,7 +28,15 @@ def test_ids_of_calibration_come_from_the_whole_table(tmp_path: Path) -> None:
         {"table": np.zeros((ROWS, 2), np.float32)},
     )
     onnx.save(content, path)
-    parameters = {"model": "model.onnx", "calibration_images": 32, "images": None}
-    request = MakeRequest("onnx-quantised", parameters, {}, {"model": path})
-    samples = CalibrationSamples.of_file(path, request, parameters)
+    samples = samples_of(path, 32)
     assert np.unique(np.concatenate([feed["ids"] for feed in samples])).tolist() == list(range(ROWS))
+
+
+def test_samples_are_counted_by_the_batch_of_the_file_not_of_its_first_input(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    inputs = [("timestep", TensorProto.FLOAT, (1,)), ("sample", TensorProto.FLOAT, (2, 3))]
+    node = helper.make_node("Mul", ["sample", "timestep"], ["y"])
+    onnx.save(model([node], inputs, [("y", TensorProto.FLOAT, (2, 3))]), path)
+    samples = samples_of(path, 9)
+    assert (samples.batch, samples.total, len(samples)) == (2, 8, 4)
+    assert {name: array.shape for name, array in samples[0].items()} == {"timestep": (1,), "sample": (2, 3)}
