@@ -43,6 +43,8 @@ _TEXT_COLUMNS = {
     layout.TENSOR_ERRORS: ("tensor",),
 }
 _HOME_FOLDERS = (b"/home/", b"/homes/", b"/users/", b"/Users/")  # `_HOME` matches nothing without one of them
+_DIGEST = re.compile(r"[0-9a-f]{40,}")  # of files, cases and commits
+_DIGESTS_APART = re.compile(rf"({_DIGEST.pattern})")
 _KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
 
 _DOUBTFUL = {
@@ -165,7 +167,11 @@ class Redactor:
             if len(word) >= _SHORTEST_WORD and word not in self.vocabulary:
                 text = self._replace(text, _whole(word), to)
         for word, to in self.words.items():
-            text = self._replace(text, re.escape(word), to)
+            if word in text:
+                text = "".join(
+                    part if _DIGEST.fullmatch(part) else self._replace(part, re.escape(word), to)
+                    for part in _DIGESTS_APART.split(text)
+                )
         return text
 
     def _paths(self, text: str) -> str:
@@ -243,7 +249,7 @@ def refuse_words_left(folder: Path, names: Iterable[str], words: Iterable[str]) 
         content = (folder / name).read_bytes()
         for word, written in forms.items():
             found = any(form in content for form in written)
-            if found and any(word in text for text in _texts(_load(folder / name, content))):
+            if found and any(_has_word(text, word) for text in _texts(_load(folder / name, content))):
                 raise UsageError(
                     f"{name} contains {word!r} where it cannot be redacted",
                     hint=f"names of fields and packages, and files of artefacts, stay: publish without --redact {word}",
@@ -307,7 +313,7 @@ def _claimants(folder: Path) -> Iterator[str]:
 def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:
     for text in identity:
         is_path = text in found.files or (found.redacts_homes and _HOME.search(text) is not None)
-        word = next((word for word in found.words if word in text), None)
+        word = next((word for word in found.words if _has_word(text, word)), None)
         if is_path or word is not None:
             raise UsageError(
                 f"the plan contains {text!r}, and ids of cases depend on it, so it cannot be redacted",
@@ -321,6 +327,11 @@ def _numbered(words: Mapping[str, None], stem: str) -> dict[str, str]:
     """Longer words first, so that `node1.site` is not taken for `node1`; numbers in the order of being met."""
     numbered = {word: f"{stem}-{number}" for number, word in enumerate(words, start=1)}
     return dict(sorted(numbered.items(), key=lambda item: -len(item[0])))
+
+
+def _has_word(text: str, word: str) -> bool:
+    """Whether a text contains a word of the author's. A digest says nothing, whatever letters are in it."""
+    return word in text and any(word in part for part in _DIGESTS_APART.split(text) if not _DIGEST.fullmatch(part))
 
 
 def _has_home(content: bytes) -> bool:

@@ -175,6 +175,20 @@ def test_a_word_of_the_authors_goes_too(tmp_path: Path) -> None:
     assert "job of redacted-1" in text
 
 
+def test_letters_of_a_digest_are_no_word(tmp_path: Path) -> None:
+    word = FP32.id[10:14]
+    builder = build_small(tmp_path / "c")
+    builder.run(
+        FP32, 1, {"latency_mean_ms": 1.0}, cautions=[Caution(CautionCode.BUSY_MACHINE, f"job of {word}")], attempt=2
+    )
+    redactor = _planned(builder.campaign, RedactionRules(words=(word,)))
+    name = f"runs/{FP32.id}/block-001/attempt-02/run.json"
+    stored = json.loads(_text(builder.campaign, redactor, name))
+    assert (stored["case_id"], stored["cautions"][0]["detail"]) == (FP32.id, "job of redacted-1")
+    write_json(tmp_path / "staged.json", stored)
+    refuse_words_left(tmp_path, ["staged.json"], [word])
+
+
 @pytest.mark.parametrize("word", ["", "a"])
 def test_a_word_that_is_everywhere_is_refused(tmp_path: Path, word: str) -> None:
     with pytest.raises(UsageError, match="at least two letters"):
