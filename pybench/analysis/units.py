@@ -67,6 +67,11 @@ class UnitEffect:
     unmatched: int
     relabelled: int
 
+    @property
+    def left_out(self) -> int:
+        """Units that are not compared."""
+        return self.unmatched + self.relabelled
+
 
 @dataclass(frozen=True, slots=True)
 class UnitScores:
@@ -163,7 +168,7 @@ def _compare_hits(judged: pl.DataFrame, metric: Metric, unmatched: int, relabell
         pairs=pairs,
         n=judged.height,
         groups=None if groups is None else len(set(groups)),
-        p_value=p_of_no_difference(pairs, design_effect=effect),
+        p_value=p_of_no_difference(pairs, design_effect=None if groups is None else effect),
         agreement=estimate_share(int(same.sum()), judged.height, design_effect=alike).scaled(PERCENT),
         test=ScoreTest(pairs, effect, PERCENT),
         unmatched=unmatched,

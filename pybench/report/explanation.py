@@ -14,7 +14,6 @@ from pybench.analysis.findings.explanation import (
     ENERGIES,
     ENOUGH_RATIO,
     LATENCY,
-    THROUGHPUT,
     Explanation,
     WorkShare,
     excludes_one,
@@ -226,9 +225,8 @@ def _one_sided(explanation: Explanation) -> Iterator[str]:
 def _energies(explanation: Explanation) -> Iterator[str]:
     """A ratio of energies as the product of two ratios: of time, and of mean power."""
     first, second = explanation.sides
-    time = explanation.ratios.get(THROUGHPUT)
     for metric in ENERGIES:
-        energy = explanation.ratios.get(metric)
+        energy, time = explanation.ratios.get(metric), explanation.throughputs.get(metric)
         if energy is None:
             continue
         text = f"{METRICS[metric].label}: {first.name} needs {_factor(energy)} that of {second.name}"

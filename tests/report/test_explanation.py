@@ -144,8 +144,9 @@ def test_a_latency_that_does_not_count_says_why() -> None:
 
 
 def test_energy_is_time_times_mean_power() -> None:
-    ratios = {LATENCY: estimate(2.0), "gpu_energy_per_sample_j": estimate(1.2), THROUGHPUT: estimate(1 / 1.5)}
-    told = sentences(explained(int8(latency_ms=0.4), fp16(latency_ms=0.2), ratios))
+    ratios = {LATENCY: estimate(2.0), "gpu_energy_per_sample_j": estimate(1.2), THROUGHPUT: estimate(0.5)}
+    of_its_blocks = {"gpu_energy_per_sample_j": estimate(1 / 1.5)}
+    told = sentences(explained(int8(latency_ms=0.4), fp16(latency_ms=0.2), ratios, of_its_blocks))
     assert (
         "GPU energy/sample: int8 needs 1.20 times [1.09, 1.32] that of fp16, which is 1.5 times the time, "
         "at 0.8 times the mean power."

@@ -23,9 +23,10 @@ import scipy  # loads its parts on first use: commands that compute nothing stay
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.elementary import log
-from pybench.analysis.statistics.estimate import Estimate
-from pybench.analysis.statistics.paired import ALPHA, compare_paired, holm
-from pybench.analysis.statistics.sequential import p_among
+from pybench.analysis.statistics.estimate import Estimate, Sample
+from pybench.analysis.statistics.intervals import estimate_mean
+from pybench.analysis.statistics.paired import ALPHA, Scale, compare_paired, holm
+from pybench.analysis.statistics.sequential import confidence_among, p_among
 from pybench.case.pairing import Pair
 from pybench.catalogue.metrics import Metric
 from pybench.dataset.software import BOARD, Software
@@ -38,7 +39,7 @@ class BoardEffects:
     """One declared effect, board by board, or model by model.
 
     inverse: whether the effect is the baseline over the case, as a speed-up is
-    by_board: the board's UUID, or a model's name -> the effect in its blocks, in the order of the blocks
+    by_board: the board's UUID -> the effect in its blocks; or a model's name -> that of its boards, each counted once
     p_value: of equal effects; None where a board has one block (a model one board), or nothing scatters
     p_adjusted: after Holm, over all of these effects of the campaign
     of_models: whether `by_board` has models
@@ -109,13 +110,6 @@ def _by_group(
     if groups is None or len(groups) < 2:
         return None
     sides = [measurements.cell(case.id, name).values for case in (pair.pair.case, pair.pair.baseline)]
-    by_group = {}
-    for group, boards in groups.items():
-        own = sorted(block for blocks in boards.values() for block in blocks)
-        first, second = ({block: side[block] for block in own} for side in sides)
-        effect = compare_paired(first, second, found.effect.scale, tests=measurements.tests)
-        assert effect is not None  # each block has both sides
-        by_group[group] = effect.estimate.inverse() if inverse else effect.estimate
     is_ratio = found.effect.scale == "ratio"
 
     def differences(blocks: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -125,11 +119,27 @@ def _by_group(
     of_boards = [[differences(blocks) for blocks in boards.values()] for boards in groups.values()]
     if by_model:
         replicates = [np.array([board.mean() for board in boards]) for boards in of_boards]
+        means = [estimate_mean(Sample.of(one), confidence_among(measurements.tests)) for one in replicates]
+        estimates = [one.exp() if is_ratio else one for one in means]
     else:
         replicates = [np.concatenate(boards) for boards in of_boards]
+        estimates = [_over_blocks(boards, sides, found.effect.scale, measurements.tests) for boards in groups.values()]
     p_value = p_of_equal_means(replicates)
     shared = None if p_value is None else p_among(measurements.tests, p_value)
+    by_group = {
+        group: estimate.inverse() if inverse else estimate for group, estimate in zip(groups, estimates, strict=True)
+    }
     return BoardEffects(pair.pair, found.metric, inverse, by_group, shared, of_models=by_model)
+
+
+def _over_blocks(
+    boards: Mapping[str, Sequence[int]], sides: Sequence[Mapping[int, float]], scale: Scale, tests: int
+) -> Estimate:
+    own = sorted(block for blocks in boards.values() for block in blocks)
+    first, second = ({block: side[block] for block in own} for side in sides)
+    effect = compare_paired(first, second, scale, tests=tests)
+    assert effect is not None  # each block has both sides
+    return effect.estimate
 
 
 def _blocks_of_groups(

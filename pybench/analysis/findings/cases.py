@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.analysis.measurements import Measurements, MetricValues
-from pybench.analysis.statistics.estimate import CONFIDENCE, EXACT, NORMAL_95, WIDE, Estimate, Sample
+from pybench.analysis.statistics.estimate import EXACT, NORMAL_95, WIDE, Estimate, Sample
 from pybench.analysis.statistics.intervals import estimate_geometric_mean, estimate_mean
 from pybench.analysis.statistics.sequential import confidence_among
 from pybench.analysis.units import UnitScores
@@ -189,7 +189,7 @@ def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None,
     return MetricFinding(
         metric=metric,
         estimate=estimate,
-        absolute_95=_absolute_95(metric, estimate, cell),
+        absolute_95=_absolute_95(estimate, cell),
         median=statistics.median(values) if values else None,
         points=dict(sorted(cell.values.items())),
         bounds=bounds,
@@ -201,7 +201,7 @@ def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None,
     )
 
 
-def _absolute_95(metric: Metric, estimate: Estimate | None, cell: MetricValues) -> float | None:
+def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
     """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
 
     The part of it that does average out is then counted twice; it is small against the board's gain.
@@ -209,8 +209,6 @@ def _absolute_95(metric: Metric, estimate: Estimate | None, cell: MetricValues) 
     """
     if estimate is None or not cell.u_absolute or cell.u_absolute.keys() != cell.values.keys():
         return None
-    if estimate.confidence > CONFIDENCE:  # of a campaign that is looked at several times
-        estimate = estimate_of(metric, list(cell.values.values())) or estimate
     if estimate.method == WIDE:
         return None
     bounds = [bound for bound in (estimate.lower, estimate.upper) if bound is not None]

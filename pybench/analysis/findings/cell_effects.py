@@ -172,7 +172,23 @@ def _heterogeneity(table: NDArray[np.float64], tests: int) -> Heterogeneity:
     freedom = cells - 1, (cells - 1) * (blocks - 1)
     noise = float((residuals**2).sum()) / freedom[1]
     component = max(0.0, between - noise / blocks)
-    p_value = float(scipy.special.fdtrc(*freedom, blocks * between / noise))
-    below, above = (estimate_mean(Sample.of(table[row])) for row in (means.argmin(), means.argmax()))
+    shrunk = _epsilon(residuals) * np.array(freedom)
+    p_value = float(scipy.special.fdtrc(*shrunk, blocks * between / noise))
+    confidence = confidence_among(tests * cells)  # the lowest and the highest are chosen among all cells
+    below, above = (estimate_mean(Sample.of(table[row]), confidence) for row in (means.argmin(), means.argmax()))
     is_mixed = below.upper is not None and above.lower is not None and below.upper < 0 < above.lower
     return Heterogeneity(lowest, highest, exp(component**0.5), p_among(tests, p_value), is_mixed)
+
+
+def _epsilon(residuals: NDArray[np.float64]) -> float:
+    """How far both degrees of freedom of the F test shrink, because cells scatter differently or together: 1 if they do
+    not, at least 1 / (cells - 1). Residuals of a two-way layout, of shape (cells, blocks).
+
+    Greenhouse and Geisser 1959, Psychometrika 24:95.
+    """
+    cells, blocks = residuals.shape
+    # The covariance of blocks has the same squares as the larger one of cells.
+    columns = [residuals[:, block] for block in range(blocks)]
+    squares = sum(float((one * other).sum()) ** 2 for one in columns for other in columns)
+    total = float((residuals**2).sum())
+    return total * total / ((cells - 1) * squares)

@@ -28,15 +28,17 @@ from pybench.analysis.comparability import (
     processor_models,
 )
 from pybench.analysis.measurements import Measurements, collect
-from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, Estimate, Sample
+from pybench.analysis.statistics import elementary
+from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, WIDEST, Estimate, Sample
 from pybench.analysis.statistics.intervals import difference_pivot, estimate_difference
 from pybench.analysis.statistics.paired import ALPHA, holm
 from pybench.analysis.statistics.pivot import LimitTest, Pivot, p_beyond
-from pybench.analysis.units import UnitEffect, UnitScores, collect_units
+from pybench.analysis.units import UnitEffect, UnitScores, collect_units, unit_of
 from pybench.case import Case, catalogue_of
 from pybench.catalogue.cautions import CautionCode
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
+from pybench.words import counted
 
 TOLERANCE = 0.05  # a ratio worse by more than this is a regression
 TOLERANCE_PP = 1.0  # percentage points that an accuracy may fall
@@ -143,7 +145,8 @@ class Comparison:
 
     @property
     def found_from(self) -> list[float]:
-        """The factor from which on each judged ratio would be called worse if no other is; the smallest first."""
+        """The factor from which on each judged ratio would be called worse if no other is; the smallest first. Infinity
+        where none would be."""
         return sorted(
             (1 + self.tolerance) * _width_towards_worse(change.test, change.metric, self.tests)
             for change in self.changes
@@ -187,8 +190,8 @@ class Comparison:
             "regressions": len(self.regressions),
             "counts": {change.value: count for change, count in self.counts.items()},
             "worse_is_found_from_ratio": {
-                "least": self.found_from[0] if self.found_from else None,
-                "median": statistics.median(self.found_from) if self.found_from else None,
+                "least": _finite(self.found_from[0]) if self.found_from else None,
+                "median": _finite(statistics.median(self.found_from)) if self.found_from else None,
             },
             "runs_after": self.runs_after,
             "runs_before": self.runs_before,
@@ -339,7 +342,12 @@ def _width_towards_worse(test: Pivot, metric: Metric, tests: int) -> float:
     """The factor between a ratio and the bound that has to be beyond the tolerance. If no other one of the tests is,
     Holm's correction multiplies its p by their number."""
     lower, upper = test.bounds(1 - ALPHA / tests)
-    return math.exp(test.value - lower if metric.better == "lower" else upper - test.value)
+    factor = elementary.exp(test.value - lower if metric.better == "lower" else upper - test.value)
+    return factor if factor <= WIDEST else math.inf
+
+
+def _finite(factor: float) -> float | None:
+    return factor if math.isfinite(factor) else None
 
 
 def _apart_s(before: Dataset, after: Dataset, cases: Sequence[Case]) -> float | None:
@@ -415,7 +423,7 @@ def _find(
             )
     by_unit = _over_units(case, metric, before.units, after.units)
     if metric.is_over_units and metric.unit == "%":
-        return _accuracy_change(metric, by_unit, values, tolerances.percentage_points)
+        return _accuracy_change(case, metric, by_unit, values, tolerances.percentage_points)
     if metric.scale == "difference":
         estimate = estimate_difference(Sample.of(first), Sample.of(second))
         return _ComparedMetric(estimate, Change.NOT_COMPARED, "not judged, because this metric has no tolerance")
@@ -426,7 +434,8 @@ def _find(
     test = by_unit.test if by_unit else difference_pivot(*logarithms)
     margin = math.log1p(tolerances.ratio)
     p_value = None if test is None else p_beyond(test, -margin, margin)
-    return _ComparedMetric(ratio, _judge_ratio(ratio, metric, tolerances.ratio), None, test, p_value)
+    found = _ComparedMetric(ratio, _judge_ratio(ratio, metric, tolerances.ratio), None, test, p_value)
+    return found if by_unit is None else _with_left_out(found, case, by_unit, hides_most=True)
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:
@@ -445,7 +454,7 @@ def _exact_or(estimate: Estimate, metric: Metric) -> Estimate:
 
 
 def _accuracy_change(
-    metric: Metric, by_unit: UnitEffect | None, values: tuple[list[float], list[float]], tolerance_pp: float
+    case: Case, metric: Metric, by_unit: UnitEffect | None, values: tuple[list[float], list[float]], tolerance_pp: float
 ) -> _ComparedMetric:
     """After minus before in percentage points: by unit where both have scores, else over runs."""
     samples = Sample.of(values[0]), Sample.of(values[1])
@@ -453,7 +462,21 @@ def _accuracy_change(
     test = by_unit.test if by_unit else difference_pivot(*samples)
     p_value = None if test is None else p_beyond(test, -tolerance_pp, tolerance_pp)
     why = None if by_unit else "the two sides have no scores in common: the interval is over runs only"
-    return _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerance_pp), why, test, p_value)
+    found = _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerance_pp), why, test, p_value)
+    if by_unit is None:
+        return found
+    share_pp = PERCENT * by_unit.left_out / (by_unit.left_out + by_unit.n)
+    return _with_left_out(found, case, by_unit, hides_most=share_pp > tolerance_pp)
+
+
+def _with_left_out(found: _ComparedMetric, case: Case, by_unit: UnitEffect, *, hides_most: bool) -> _ComparedMetric:
+    """Says how many units were not compared. `hides_most`: whether they could hide a change beyond the tolerance; there
+    is no verdict then."""
+    if not by_unit.left_out:
+        return found
+    unit = unit_of(case)
+    why = f"{counted(by_unit.left_out, unit)} left out: on one side only, or with different labels"
+    return replace(found, why=why, change=Change.UNCLEAR if hides_most else found.change)
 
 
 def _over_units(case: Case, metric: Metric, before: UnitScores, after: UnitScores) -> UnitEffect | None:

@@ -9,16 +9,21 @@ the energy of one kernel. So a ratio of energies is split into time and mean pow
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pybench.analysis.comparability import SoftwareComparisons, SoftwareDifference, differences_of_cases
+from pybench.analysis.comparability import (
+    PairComparability,
+    SoftwareComparisons,
+    SoftwareDifference,
+    differences_of_cases,
+)
 from pybench.analysis.findings.cases import estimate_of
 from pybench.analysis.findings.kernel_rows import KernelRow, KernelRows, rows_of
 from pybench.analysis.measurements import Measurements, collect
 from pybench.analysis.statistics.estimate import Estimate
-from pybench.analysis.statistics.paired import compare_paired
+from pybench.analysis.statistics.paired import Effect, compare_paired
 from pybench.case import Case
 from pybench.case.factors import FACTORS, factor_names
 from pybench.case.yields import is_profiled
@@ -86,6 +91,7 @@ class Explanation:
     The second side is the baseline.
 
     ratios: metric -> the first side over the second, paired within blocks; none where no pair counts
+    throughputs: metric of energy -> the same of throughputs, in the blocks of that energy
     why_no_ratio: why there is none of the latencies
     software: what the runs of the two have different values of
     folder: of the campaign, for commands that are named; None where it is not known
@@ -95,6 +101,7 @@ class Explanation:
     rows: KernelRows
     shares: tuple[WorkShare, ...]
     ratios: Mapping[str, Estimate]
+    throughputs: Mapping[str, Estimate] = field(default_factory=dict)
     why_no_ratio: str | None = None
     software: tuple[SoftwareDifference, ...] = ()
     folder: Path | None = None
@@ -172,19 +179,32 @@ def explain(dataset: Dataset, cases: tuple[Case, Case]) -> Explanation:
     measurements = collect(dataset)
     names = names_of(cases)
     first, second = (_side(dataset, case, name, measurements) for case, name in zip(cases, names, strict=True))
-    ratios, why_no_ratio = _ratios(dataset, cases, measurements)
-    found = replace(explained(first, second, ratios), why_no_ratio=why_no_ratio)
+    comparability = SoftwareComparisons(dataset.software).between(*cases)
+    effects = _effects(comparability, cases, measurements)
+    ratios = {metric: effect.estimate for metric, effect in effects.items()}
+    found = explained(first, second, ratios, _throughputs(effects, cases, measurements))
+    if LATENCY not in ratios:
+        why = comparability.why() if comparability.excluded else "no block has values of both sides"
+        found = replace(found, why_no_ratio=why)
     slow, fast = (side.case for side in found.sides)
     return replace(found, software=differences_of_cases(dataset, slow, fast), folder=dataset.campaign.path)
 
 
-def explained(first: ExplainedCase, second: ExplainedCase, ratios: Mapping[str, Estimate]) -> Explanation:
-    """The explanation of two sides, whichever is slower. `ratios`: of the first over the second."""
-    sides = (first, second)
+def explained(
+    first: ExplainedCase,
+    second: ExplainedCase,
+    ratios: Mapping[str, Estimate],
+    throughputs: Mapping[str, Estimate] | None = None,
+) -> Explanation:
+    """The explanation of two sides, whichever is slower. `ratios`, `throughputs`: of the first over the second."""
+    sides, throughputs = (first, second), throughputs or {}
     if _is_faster(first, second, ratios.get(LATENCY)):
-        sides, ratios = (second, first), {metric: ratio.inverse() for metric, ratio in ratios.items()}
+        sides = (second, first)
+        ratios, throughputs = (
+            {metric: ratio.inverse() for metric, ratio in one.items()} for one in (ratios, throughputs)
+        )
     profiles = (sides[0].profile, sides[1].profile)
-    return Explanation(sides, rows_of(profiles), tuple(_shares(profiles)), ratios)
+    return Explanation(sides, rows_of(profiles), tuple(_shares(profiles)), ratios, throughputs)
 
 
 def excludes_one(ratio: Estimate) -> bool:
@@ -221,21 +241,32 @@ def _side(dataset: Dataset, case: Case, name: str, measurements: Measurements) -
     )
 
 
-def _ratios(
-    dataset: Dataset, cases: tuple[Case, Case], measurements: Measurements
-) -> tuple[dict[str, Estimate], str | None]:
-    """(the first case over the second as in a report: in blocks with the same board and software, why not the
-    latency's)."""
-    comparability = SoftwareComparisons(dataset.software).between(*cases)
-    found: dict[str, Estimate] = {}
+def _effects(
+    comparability: PairComparability, cases: tuple[Case, Case], measurements: Measurements
+) -> dict[str, Effect]:
+    """The first case over the second as in a report: in blocks with the same board and software."""
+    found: dict[str, Effect] = {}
     for metric in _RATIOS:
         first, second = (comparability.kept(measurements.cell(case.id, metric).values) for case in cases)
         if all(value > 0 for value in (*first.values(), *second.values())):
             effect = compare_paired(first, second, "ratio", tests=measurements.tests)
+            found |= {metric: effect} if effect is not None else {}
+    return found
+
+
+def _throughputs(
+    effects: Mapping[str, Effect], cases: tuple[Case, Case], measurements: Measurements
+) -> dict[str, Estimate]:
+    """Metric of energy -> ratio of throughputs in its blocks; without one that lacks such a block."""
+    found: dict[str, Estimate] = {}
+    for metric in ENERGIES:
+        blocks = effects[metric].pairing.blocks if metric in effects else ()
+        sides = [measurements.cell(case.id, THROUGHPUT).values for case in cases]
+        if blocks and all(block in side for side in sides for block in blocks):
+            first, second = ({block: side[block] for block in blocks} for side in sides)
+            effect = compare_paired(first, second, "ratio", tests=measurements.tests)
             found |= {metric: effect.estimate} if effect is not None else {}
-    if LATENCY in found:
-        return found, None
-    return found, comparability.why() if comparability.excluded else "no block has values of both sides"
+    return found
 
 
 def _no_profile(dataset: Dataset, case: Case) -> UsageError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pybench.analysis.comparability import board_models
+from pybench.analysis.comparability import board_models, processor_models
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.cell_effects import mean_over
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
@@ -25,6 +25,7 @@ from pybench.case.references import Reference
 from pybench.dataset import Dataset
 
 _MAKERS = frozenset({"nvidia", "geforce", "amd", "intel", "gpu"})  # words of a device that sources leave out
+_VARIANTS = frozenset({"ti", "super", "laptop", "mobile", "max", "q", "d"})  # with one of them it is another device
 TOO_FEW_CELLS = "fewer than two cells have a ratio"
 
 
@@ -139,7 +140,8 @@ def _absolute(reference: Reference, contrast: Contrast, case: CaseFinding, datas
     if finding.absolute_95 is not None:  # of the number itself: it includes the unknown gain of the board
         half = finding.absolute_95
         ours = Estimate(ours.value, ours.value - half, ours.value + half, ours.n, ours.method, ours.confidence)
-    why = _other_device(reference, board_models(dataset, case.case.id))
+    models = board_models(dataset, case.case.id) or processor_models(dataset, case.case.id)
+    why = _other_device(reference, models)
     if why is not None:
         return ReferenceFinding(contrast, reference, (case.case,), None, ours, Relation.NOT_COMPARABLE, why)
     return ReferenceFinding(contrast, reference, (case.case,), None, ours, *relate(reference, ours))
@@ -150,10 +152,15 @@ def _other_device(reference: Reference, models: frozenset[str]) -> str | None:
     if reference.device is None or reference.row.rests_on == "accuracy":
         return None
     wanted = _words(reference.device)
-    if models and all(wanted <= _words(model) for model in models):
+    if models and all(_is_named(wanted, _words(model)) for model in models):
         return None
     here = ", ".join(sorted(models)) or "no GPU"
     return f"published on {reference.device}, measured here on {here}"
+
+
+def _is_named(wanted: frozenset[str], measured: frozenset[str]) -> bool:
+    """Whether a source's words name a device. A word of a variant that the source lacks makes it another one."""
+    return bool(wanted) and wanted <= measured and not (measured - wanted) & _VARIANTS
 
 
 def _words(device: str) -> frozenset[str]:

@@ -114,23 +114,23 @@ def estimate_paired_difference(
     return Estimate(value, lower, upper, pairs.n, TANGO, confidence)
 
 
-def p_of_no_difference(pairs: UnitPairs, *, design_effect: float = 1.0) -> float:
-    """McNemar's test, two-sided; 1 when no unit changed sides.
+def p_of_no_difference(pairs: UnitPairs, *, design_effect: float | None = None) -> float:
+    """McNemar's test, two-sided; 1 when no unit changed sides. `design_effect`: None where units are independent.
 
     Fewer than `EXACT_BELOW` units that changed sides have the exact test, which never errs more often than its level
     says. More of them, and units that are alike within groups, have the score test without continuity correction, which
     is below 0.05 where Tango's 95 % interval excludes zero. Its level is near the nominal one (Fagerland, Lydersen and
     Laake 2013, BMC Med. Res. Methodol. 13:91).
     """
-    if is_exact(pairs, design_effect=design_effect):
+    if is_exact(pairs, grouped=design_effect is not None):
         fewer = min(pairs.only_candidate, pairs.only_baseline)
         return min(1.0, 2 * float(scipy.special.bdtr(fewer, pairs.changed, 0.5)))
-    return 2 * float(scipy.special.ndtr(-abs(score(pairs, 0.0)) / math.sqrt(design_effect)))
+    return 2 * float(scipy.special.ndtr(-abs(score(pairs, 0.0)) / math.sqrt(design_effect or 1.0)))
 
 
-def is_exact(pairs: UnitPairs, *, design_effect: float = 1.0) -> bool:
-    """Whether the test is exact: no such test is known for units that are alike within groups."""
-    return pairs.changed < EXACT_BELOW and design_effect == 1.0
+def is_exact(pairs: UnitPairs, *, grouped: bool = False) -> bool:
+    """Whether the test is exact: no such test is known for units that may be alike within groups."""
+    return pairs.changed < EXACT_BELOW and not grouped
 
 
 def score(pairs: UnitPairs, difference: float) -> float:

@@ -64,7 +64,13 @@ def test_heterogeneity_is_that_of_a_two_way_layout(tmp_path: Path) -> None:
     noise = (total - of_cells - of_blocks) / 14
     found = effect.heterogeneity
     assert found is not None
-    assert found.p_value == pytest.approx(scipy.stats.f.sf(of_cells / 2 / noise, 2, 14))
+    # Greenhouse and Geisser's epsilon, of the covariance of cells
+    covariance = np.cov(table)
+    centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
+    epsilon = np.trace(centred) ** 2 / (2 * (centred**2).sum())
+    assert 0.5 <= epsilon < 1
+    expected = scipy.stats.f.sf(of_cells / 2 / noise, 2 * epsilon, 14 * epsilon)
+    assert found.p_value == pytest.approx(expected, rel=1e-6)
     assert found.spread == pytest.approx(math.exp(math.sqrt((of_cells / 2 - noise) / 8)))
     assert found.lowest == pytest.approx(math.exp(min(row.mean() for row in table)))
     assert found.highest == pytest.approx(math.exp(table[2].mean()))
@@ -88,6 +94,7 @@ def test_cells_on_both_sides_of_one_are_mixed(tmp_path: Path) -> None:
     (effect,) = effects(tmp_path / "b", lambda batch, block: noisy(batch, block) * (4 if batch == 1 else 1))
     assert effect.heterogeneity is not None
     assert effect.heterogeneity.is_mixed
+    assert effect.mean is not None
     (effect,) = effects(tmp_path / "c", lambda batch, block: noisy(batch, block) * (2.74 if block == 1 else 1.37))
     assert effect.heterogeneity is not None
     assert effect.heterogeneity.lowest < 1 < effect.heterogeneity.highest

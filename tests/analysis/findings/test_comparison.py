@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,16 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybench.analysis.findings.comparison import Change, Comparison, compare
+from pybench.analysis.findings.comparison import PERCENT, Change, Comparison, compare
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
 from pybench.report.comparison_tables import comparison_markdown, comparison_sentences, comparison_tables
 from pybench.report.numbers import factor_above_one
-from tests.support.campaigns import CampaignBuilder, build_typical, predictions_csv
+from tests.support.campaigns import IMAGES, CampaignBuilder, build_typical, predictions_csv
 
 _JUDGED = (Change.WORSE, Change.BETTER, Change.SAME, Change.UNCLEAR)
 INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
+RELABELLED = 60  # images of one side, in the test of labels
 
 
 def _compare(folder: Path, slowdown: float, repetitions: int = 6, metrics: Sequence[str] | None = None) -> Comparison:
@@ -140,6 +142,37 @@ def test_accuracy_is_compared_image_by_image(tmp_path: Path) -> None:
     assert change.estimate is not None
     assert change.estimate.method == "Tango score"
     assert compare(*sides, metrics=["top1_percent"], tolerance_pp=50.0).changes[0].change is Change.SAME
+
+
+@pytest.mark.parametrize(
+    ("tolerance_pp", "verdict"), [(1.0, Change.UNCLEAR), (PERCENT * RELABELLED / IMAGES, Change.SAME)]
+)
+def test_images_that_are_not_compared_are_counted(tmp_path: Path, tolerance_pp: float, verdict: Change) -> None:
+    """Those with other labels tell no change, and many of them could hide one."""
+    case = INFER.with_factors(workload="accuracy")
+    header, *before = predictions_csv("fp32").splitlines()
+    after = [re.sub(r",(\d),", r",1\1,", line, count=1) for line in before[:RELABELLED]] + before[RELABELLED:]
+    sides = []
+    for name, rows in (("a", before), ("b", after)):
+        builder = CampaignBuilder(tmp_path / name, [case], repetitions=1)
+        builder.run(case, 1, {"top1_percent": 90.0}, predictions="\n".join([header, *rows]) + "\n")
+        sides.append(load(builder.path))
+    (change,) = compare(*sides, metrics=["top1_percent"], tolerance_pp=tolerance_pp).changes
+    assert change.change is verdict
+    assert change.why == f"{RELABELLED} images left out: on one side only, or with different labels"
+
+
+def test_two_blocks_and_many_tests_overflow_nothing(tmp_path: Path) -> None:
+    """With one quiet side there is one degree of freedom, and Bonferroni's bound is beyond any float."""
+    cases = [INFER.with_factors(batch=number) for number in range(1, 301)]
+    sides = [
+        load(_campaign(tmp_path / name, {case: {"latency_p50_ms": values} for case in cases}))
+        for name, values in (("a", [1.00, 1.01]), ("b", [1.0, 1.6]))
+    ]
+    found = compare(*sides)
+    assert found.found_from == [math.inf] * len(cases)
+    assert found.as_json()["worse_is_found_from_ratio"] == {"least": None, "median": None}
+    assert comparison_sentences(found)
 
 
 def test_a_larger_file_is_a_regression_after_one_repetition(tmp_path: Path) -> None:

@@ -83,8 +83,29 @@ def test_the_value_of_a_metric_needs_the_same_device(tmp_path: Path) -> None:
     anywhere = published("latency_mean_ms", 2.06, where={"precision": ("int8",)})
     other, same = analysed(tmp_path, elsewhere, anywhere).references
     assert other.relation is Relation.NOT_COMPARABLE
-    assert other.why == "published on RTX 5090, measured here on no GPU"
+    assert str(other.why).startswith("published on RTX 5090, measured here on ")
+    assert "Example CPU 9000" in str(other.why)
     assert (same.relation, same.why) == (Relation.CONTAINED, None)
+
+
+@pytest.mark.parametrize(
+    ("device", "is_same"),
+    [("Example CPU 9000", True), ("Example CPU 9100", False), ("Intel", False)],
+)
+def test_a_processor_is_a_device_of_a_case_without_a_gpu(tmp_path: Path, device: str, is_same: bool) -> None:
+    there = published("latency_mean_ms", 2.06, device=device, where={"precision": ("int8",)})
+    (found,) = analysed(tmp_path, there).references
+    assert (found.relation is not Relation.NOT_COMPARABLE) == is_same
+
+
+@pytest.mark.parametrize("variant", ["RTX 5090 Ti", "RTX 5090 Laptop GPU", "RTX 5090 D"])
+def test_a_variant_is_another_device(tmp_path: Path, variant: str) -> None:
+    environment = {**ENVIRONMENT_CONTENT, "measuring": {"gpu": {"name": f"NVIDIA GeForce {variant}"}}}
+    plain = published("latency_mean_ms", 2.06, device="RTX 5090", where={"precision": ("int8",)})
+    named = published("latency_mean_ms", 2.06, device=variant, where={"precision": ("int8",)})
+    first, second = analysed(tmp_path, plain, named, environment=environment).references
+    assert first.relation is Relation.NOT_COMPARABLE
+    assert second.relation is not Relation.NOT_COMPARABLE
 
 
 def test_makers_are_no_part_of_the_name_of_a_device(tmp_path: Path) -> None:

@@ -81,9 +81,10 @@ def test_one_image_that_changed_sides_is_no_evidence() -> None:
 def test_units_in_groups_have_the_score_test_however_few_changed() -> None:
     pairs = UnitPairs(100, 1, 5, 14)
     assert is_exact(pairs)
-    assert not is_exact(pairs, design_effect=2.0)
+    assert not is_exact(pairs, grouped=True)
     expected = 2 * stats.norm.sf(4 / math.sqrt(6) / math.sqrt(2.0))
     assert p_of_no_difference(pairs, design_effect=2.0) == pytest.approx(expected)
+    assert p_of_no_difference(pairs, design_effect=1.0) == pytest.approx(2 * stats.norm.sf(4 / math.sqrt(6)))
 
 
 def test_p_by_the_score_is_below_5_percent_exactly_when_the_interval_excludes_zero() -> None:
