@@ -10,7 +10,7 @@ Of values, only short lists of integers are read: they are the shapes and axes t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TypeVar
@@ -64,12 +64,14 @@ class Value:
     form: `tensor`, `sequence`, ... or empty
     element: the type of a tensor, or empty
     shape: sizes and names of dimensions; None where not even their number is stated
+    leads: of an input, whether its leading dimension may be the batch (`OnnxGraph.fed`)
     """
 
     name: str
     form: str
     element: str
     shape: Shape | None
+    leads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,17 @@ class OnnxGraph:
 
     @property
     def fed(self) -> tuple[Value, ...]:
-        """The inputs that have no value yet: until ir_version 3, every weight was listed as an input, too."""
-        return tuple(value for value in self.inputs if value.name not in self.weights)
+        """The inputs that have no value yet: until ir_version 3, every weight was listed as an input, too.
+
+        Where their leading sizes are fixed and differ, the first output tells which of them is the batch: the others,
+        such as a timestep of [1], a list of boxes or the state of a layer, do not lead.
+        """
+        fed = tuple(value for value in self.inputs if value.name not in self.weights)
+        sizes = {value.shape[0] for value in fed if value.shape}
+        batch = next((value.shape[0] for value in self.outputs[:1] if value.shape), None)
+        if batch not in sizes or not all(isinstance(size, int) for size in sizes):
+            return fed
+        return tuple(replace(value, leads=not value.shape or value.shape[0] == batch) for value in fed)
 
 
 @dataclass(frozen=True, slots=True)

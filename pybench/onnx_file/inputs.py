@@ -242,8 +242,8 @@ def _set_positions(before: Value, after: Value) -> frozenset[int]:
 
 
 def fixed_batch(inputs: Sequence[Value]) -> int | None:
-    """The one batch that a file takes: its leading size, beside which a 1 is broadcast. None where a leading dimension
-    is free, there are none, or they contradict each other (`check_fixed_batch`)."""
+    """The one batch that a file takes: the leading size of the inputs that lead, beside which a 1 is broadcast. None
+    where a leading dimension is free, there are none, or they contradict each other (`check_fixed_batch`)."""
     sizes = set(_fixed_leading(inputs).values())
     return max(sizes) if sizes and len(sizes - {1}) <= 1 else None
 
@@ -258,8 +258,8 @@ def check_fixed_batch(inputs: Sequence[Value]) -> None:
 
 
 def _fixed_leading(inputs: Sequence[Value]) -> dict[str, int]:
-    """Input -> its leading size; empty where one of them is free."""
-    leading = {value.name: value.shape[0] for value in inputs if value.shape}
+    """Input that leads -> its leading size; empty where one of them is free."""
+    leading = {value.name: value.shape[0] for value in inputs if value.shape and value.leads}
     fixed = {name: size for name, size in leading.items() if isinstance(size, int)}
     return fixed if len(fixed) == len(leading) else {}
 

@@ -66,6 +66,11 @@ def _check_rewriting(graph: OnnxGraph, fixed: int, batch: int) -> None:
     if own != fixed:
         what = f"its batch is fixed at {own}" if own is not None else f"it takes batch {batch} as it is"
         raise Misfit(f"{what}, and `fixed_batch` is {fixed}", "leave `fixed_batch` out", "fixed_batch")
+    beside = next((value for value in graph.fed if not value.leads and len(value.shape or ()) > 1), None)
+    if beside is not None:  # nobody knows whether its leading dimension would follow
+        leading = (beside.shape or (0,))[0]
+        what = f"its batch is fixed at {fixed}, and cannot be {batch}: {beside.name} leads with {leading}"
+        raise Misfit(what, f"set batch: {fixed}, or export the model with its batch free", "batch")
     obstacle = rewriting(graph, fixed).obstacle
     if obstacle is not None:
         what = f"its batch is fixed at {fixed}, and cannot be {batch}: {obstacle.node} {obstacle.why}"

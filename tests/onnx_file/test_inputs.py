@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pybench.onnx_file.graph import Shape, Value, read_model
+from pybench.onnx_file.graph import OnnxGraph, Shape, Value, read_model
 from pybench.onnx_file.inputs import (
     Misfit,
     batch_to_rewrite,
@@ -152,6 +152,33 @@ def test_a_leading_1_beside_another_fixed_size_is_no_batch() -> None:
     assert fed_shapes(inputs, 2, 16) == {"timestep": (1,), "sample": (2, 4)}
     with pytest.raises(Misfit, match="the input sample has 2 as its batch, the case 1"):
         fed_shapes(inputs, 1, 16)
+
+
+@pytest.mark.parametrize(
+    ("beside", "of_output", "batch"),
+    [
+        (tensor("boxes", 100, 4), 1, 1),
+        (tensor("image_size", 2), 1, 1),
+        (tensor("timestep", 4), 1, 1),
+        (tensor("candidates", 4, 4), 4, 4),
+        (tensor("candidates", 4, 4), "n", 4),
+        (tensor("candidates", 4, 4), 7, 4),
+    ],
+)
+def test_where_leading_sizes_differ_the_first_output_tells_the_batch(
+    beside: Value, of_output: int | str, batch: int
+) -> None:
+    graph = OnnxGraph((), {}, {}, {}, (tensor("x", 1, 16), beside), (tensor("y", of_output, 8), tensor("z", 100)))
+    assert fixed_batch(graph.fed) == batch
+    assert fed_shapes(graph.fed, batch, 16) == {"x": (1, 16), beside.name: beside.shape}
+
+
+def test_of_several_sizes_above_one_the_first_output_tells_the_batch_too() -> None:
+    inputs = (tensor("x", 2, 3), tensor("table", 5, 3))
+    graph = OnnxGraph((), {}, {}, {}, inputs, (tensor("y", 2, 8),))
+    assert fed_shapes(graph.fed, 2, 16) == {"x": (2, 3), "table": (5, 3)}
+    with pytest.raises(Misfit, match="the input x has 2 as its batch, the case 5"):
+        fed_shapes(graph.fed, 5, 16)
 
 
 def test_several_fixed_sizes_have_no_batch_but_an_engine_was_built_for_one() -> None:
