@@ -82,7 +82,8 @@ class Leftover:
 class Redactor:
     """Word or path -> replacement, found in the whole campaign first (`plan_redaction`), then applied file by file.
 
-    `vocabulary`: words of the plan. A host called resnet50 is replaced where a host's name stands, and nowhere else.
+    vocabulary: words of the plan. A host called resnet50 is replaced where a host's name stands, and nowhere else
+    met: the author's words that some text had, whatever they were replaced as
     """
 
     hosts: dict[str, str] = field(default_factory=dict)
@@ -92,6 +93,7 @@ class Redactor:
     vocabulary: frozenset[str] = frozenset()
     redacts_homes: bool = True
     counts: Counter[str] = field(default_factory=Counter)
+    met: set[str] = field(default_factory=set)
 
     def apply(self, name: str, content: bytes) -> bytes:
         """The content to publish under `name`, a text."""
@@ -111,7 +113,7 @@ class Redactor:
     @property
     def unused_words(self) -> tuple[str, ...]:
         """The author's words that no file contained, in the order of their length."""
-        return tuple(word for word, to in self.words.items() if not self.counts[to])
+        return tuple(word for word in self.words if word not in self.met)
 
     def summary(self) -> list[dict[str, Any]]:
         """What was replaced by what kind of stand-in, how often; never the original."""
@@ -140,7 +142,8 @@ class Redactor:
     def _may_be_in(self, content: bytes) -> bool:
         """Whether something to replace may be there. Tables are many and long, and most have nothing."""
         wanted = (*self.hosts, *self.users, *self.files, *self.words)
-        return any(word.encode() in content for word in wanted) or _has_home(content)
+        in_cells = (word.replace('"', '""').encode() for word in wanted)
+        return any(word in content for word in in_cells) or _has_home(content)
 
     def _table(self, name: str, content: bytes) -> bytes:
         """A table with its text columns gone through; every other cell keeps its text."""
@@ -162,6 +165,7 @@ class Redactor:
         return self.hosts[value]
 
     def _text(self, text: str) -> str:
+        self.met.update(word for word in self.words if word not in self.met and _has_word(text, word))
         text = self._paths(text)
         for word, to in (*self.hosts.items(), *self.users.items()):
             if len(word) >= _SHORTEST_WORD and word not in self.vocabulary:

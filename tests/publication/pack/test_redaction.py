@@ -18,6 +18,7 @@ from pybench.publication.pack.contents import select
 from pybench.publication.pack.redaction import (
     RedactionRules,
     Redactor,
+    is_text,
     leftovers,
     plan_redaction,
     refuse_words_left,
@@ -245,6 +246,23 @@ def test_ids_and_groups_of_predictions_are_gone_through_and_numbers_stay(tmp_pat
         "lovelace", "user-1"
     ).replace('",4711', '",redacted-2')
     assert _text(campaign, _planned(campaign, RedactionRules(keep_paths=True)), name) == PREDICTED
+
+
+def test_a_word_with_quotes_goes_from_cells(tmp_path: Path) -> None:
+    campaign, name = _with_predictions(tmp_path / "c")
+    (campaign.path / name).write_text(PREDICTED.replace("BlueProject-1", '"say ""hi"" bob"'))
+    redactor = _planned(campaign, RedactionRules(words=('"hi" bob',)))
+    assert "say redacted-1," in _text(campaign, redactor, name)
+    assert redactor.unused_words == ()
+
+
+def test_a_word_that_is_a_host_or_an_owner_was_found(tmp_path: Path) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    redactor = _planned(campaign, RedactionRules(words=(HOST, "nowhere")))
+    for name in select(campaign, with_artefacts=False).files:
+        if is_text(name):
+            _text(campaign, redactor, name)
+    assert redactor.unused_words == ("nowhere",)
 
 
 def test_what_looks_personal_in_ids_is_listed(tmp_path: Path) -> None:
