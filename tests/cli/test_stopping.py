@@ -253,6 +253,15 @@ def test_a_stop_that_the_runs_do_not_have_is_refused(
         assert "but the runs say `not decided after 5 blocks`" in said
 
 
+def test_a_stop_says_nothing_of_runs_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    builder = _built(tmp_path / "c", 1 / 1.2, 5, StoppingRule(5, 1e6))
+    assert _asked(builder)[1] == Stop(5, "blocks")
+    shutil.rmtree(next(builder.path.glob("runs/*/block-002")))
+    assert main(["check", str(builder.path)]) == 3
+    assert "1 of 10 planned runs is not covered" in capsys.readouterr().err
+    assert main(["publish", "--dry-run", "--incomplete", str(builder.path)]) == 0
+
+
 @pytest.mark.process
 def test_a_published_campaign_stays_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     builder = _built(tmp_path / "c", 0.5, 4, StoppingRule(20))
