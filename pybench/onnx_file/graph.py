@@ -137,8 +137,8 @@ class OnnxGraph:
     def fed(self) -> tuple[Value, ...]:
         """The inputs that have no value yet: until ir_version 3, every weight was listed as an input, too.
 
-        Where their leading sizes are fixed and differ, the first output tells which of them is the batch: the others,
-        such as a timestep of [1], a list of boxes or the state of a layer, do not lead.
+        Where their leading sizes are fixed and differ, the first output tells which of them is the batch. The others do
+        not lead, such as a timestep of [1] or a list of boxes.
         """
         fed = tuple(value for value in self.inputs if value.name not in self.weights)
         sizes = {value.shape[0] for value in fed if value.shape}

@@ -121,7 +121,7 @@ def mean_over(
         left_out=left_out,
         blocks=blocks,
         mean=estimate_mean(by_block, confidence_among(measurements.tests)).exp(),
-        heterogeneity=_heterogeneity(table, measurements.tests),
+        heterogeneity=heterogeneity_of(table, measurements.tests),
         why_none=None,
     )
 
@@ -158,7 +158,7 @@ def _log_ratios(metric: Metric, member: PairFinding, measurements: Measurements)
     return dict(zip(blocks, map(float, ratios), strict=True))
 
 
-def _heterogeneity(table: NDArray[np.float64], tests: int) -> Heterogeneity:
+def heterogeneity_of(table: NDArray[np.float64], tests: int) -> Heterogeneity:
     """`table`: float64 of shape (cells, blocks), logarithms of ratios. `tests`: as in `Measurements`."""
     means = table.mean(axis=1)
     lowest, highest = exp(float(means.min())), exp(float(means.max()))
@@ -184,11 +184,16 @@ def _epsilon(residuals: NDArray[np.float64]) -> float:
     """How far both degrees of freedom of the F test shrink, because cells scatter differently or together: 1 if they do
     not, at least 1 / (cells - 1). Residuals of a two-way layout, of shape (cells, blocks).
 
-    Greenhouse and Geisser 1959, Psychometrika 24:95.
+    The mean of two estimates, as few blocks make the first too small and the second too large (Stevens 2002, Applied
+    Multivariate Statistics for the Social Sciences, ch. 13): that of Greenhouse and Geisser (1959, Psychometrika 24:95)
+    and that of Huynh and Feldt (1976, Journal of Educational Statistics 1:69).
     """
     cells, blocks = residuals.shape
     # The covariance of blocks has the same squares as the larger one of cells.
     columns = [residuals[:, block] for block in range(blocks)]
     squares = sum(float((one * other).sum()) ** 2 for one in columns for other in columns)
     total = float((residuals**2).sum())
-    return total * total / ((cells - 1) * squares)
+    small = total * total / ((cells - 1) * squares)
+    left = blocks - 1 - (cells - 1) * small
+    large = (blocks * (cells - 1) * small - 2) / ((cells - 1) * left) if left > _ROUNDING else 1.0
+    return float(small + min(max(large, small), 1.0)) / 2

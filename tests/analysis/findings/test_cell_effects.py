@@ -64,10 +64,11 @@ def test_heterogeneity_is_that_of_a_two_way_layout(tmp_path: Path) -> None:
     noise = (total - of_cells - of_blocks) / 14
     found = effect.heterogeneity
     assert found is not None
-    # Greenhouse and Geisser's epsilon, of the covariance of cells
     covariance = np.cov(table)
     centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
-    epsilon = np.trace(centred) ** 2 / (2 * (centred**2).sum())
+    by_greenhouse = np.trace(centred) ** 2 / (2 * (centred**2).sum())
+    by_huynh = (8 * 2 * by_greenhouse - 2) / (2 * (8 - 1 - 2 * by_greenhouse))
+    epsilon = (by_greenhouse + min(by_huynh, 1)) / 2
     assert 0.5 <= epsilon < 1
     expected = scipy.stats.f.sf(of_cells / 2 / noise, 2 * epsilon, 14 * epsilon)
     assert found.p_value == pytest.approx(expected, rel=1e-6)
