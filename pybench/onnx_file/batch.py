@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pybench.onnx_file.faults import called
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode, Value
 
-FREE = "batch"  # the name of the dimension that is free afterwards
+FREE = "pybench_batch"  # the name of the dimension that is free afterwards: no other one may have it
 
 # Nodes whose first output is led, with as many dimensions, where their first input is.
 _KEEPING = frozenset(

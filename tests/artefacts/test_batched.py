@@ -16,6 +16,7 @@ from onnx import TensorProto
 
 from pybench.case import Case
 from pybench.errors import InputError
+from pybench.onnx_file.batch import FREE
 from pybench.onnx_file.graph import read_model
 from tests.support.making import artefacts_of, run, write_classifier
 from tests.support.onnx_models import ints, model, node
@@ -45,7 +46,7 @@ def test_a_fixed_batch_becomes_a_factor(tmp_path: Path, precision: str) -> None:
     path = write_classifier(tmp_path / "mine.onnx", batch=1)
     case = case_of(path, precision=precision)
     graph = read_model(artefacts_of(case, {"model": path})["model"]).graph
-    assert [value.shape for value in (*graph.fed, *graph.outputs)] == [("batch", 1, 8, 8), ("batch", 3)]
+    assert [value.shape for value in (*graph.fed, *graph.outputs)] == [(FREE, 1, 8, 8), (FREE, 3)]
     result = run(case, {"model": path})
     assert result.metrics["latency_mean_ms"].value is not None
     assert result.valid["precision"].value is True
@@ -83,7 +84,7 @@ def test_ids_of_a_fixed_length_are_compared_at_that_length(tmp_path: Path) -> No
     path = tmp_path / "mine.onnx"
     onnx.save(model(nodes, [("ids", TensorProto.INT64, (1, 7))], [("y", FLOAT, (1, 5))], weights), path)
     graph = read_model(artefacts_of(case_of(path, seq_len=7), {"model": path})["model"]).graph
-    assert [value.shape for value in (*graph.fed, *graph.outputs)] == [("batch", 7), ("batch", 5)]
+    assert [value.shape for value in (*graph.fed, *graph.outputs)] == [(FREE, 7), (FREE, 5)]
 
 
 REFUSED: dict[str, tuple[Sequence[onnx.NodeProto], dict[str, Any], str]] = {
@@ -134,5 +135,5 @@ def test_an_input_without_the_batch_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "mine.onnx"
     onnx.save(model(nodes, inputs, [("y", FLOAT, (1, 3, 4))]), path)
     graph = read_model(artefacts_of(case_of(path), {"model": path})["model"]).graph
-    assert [value.shape for value in graph.fed] == [("batch", 3, 4), (3, 4)]
+    assert [value.shape for value in graph.fed] == [(FREE, 3, 4), (3, 4)]
     assert run(case_of(path), {"model": path}).metrics["latency_mean_ms"].value is not None

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from pybench.onnx_file.batch import Obstacle, freed, rewriting
+from pybench.onnx_file.batch import FREE, Obstacle, freed, rewriting
 from pybench.onnx_file.graph import Value, read_graph
 from tests.support.onnx_models import ints, model, node
 
@@ -27,7 +27,7 @@ def found(path: Path, nodes: Sequence[onnx.NodeProto], of_y: Sequence[int] | Non
 
 def test_inputs_with_the_batch_are_freed_and_others_are_not() -> None:
     values = [Value(name, "tensor", "float32", shape) for name, shape in (("x", (2, 3)), ("table", (5, 3)), ("s", ()))]
-    assert [value.shape for value in freed(values, 2)] == [("batch", 3), (5, 3), ()]
+    assert [value.shape for value in freed(values, 2)] == [(FREE, 3), (5, 3), ()]
 
 
 def test_reshapes_to_the_batch_are_rewritten(tmp_path: Path) -> None:
