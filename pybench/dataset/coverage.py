@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pybench.campaign.layout import COVERING, OUTCOMES
-from pybench.case import Case
+from pybench.case import Case, distinct_titles
 from pybench.dataset import Dataset
 from pybench.words import counted
 
@@ -96,6 +96,7 @@ class Coverage:
         return {state: total[state] for state in STATES if total[state]}
 
     def as_json(self) -> dict[str, Any]:
+        titles = distinct_titles([entry.case for entry in self.cases])
         return {
             "planned": self.planned,
             "covered": self.covered,
@@ -104,7 +105,7 @@ class Coverage:
             "cases": [
                 {
                     "case_id": entry.case.id,
-                    "title": entry.case.title(),
+                    "title": titles[entry.case.id],
                     "planned": entry.planned,
                     "covered": entry.covered,
                     "states": dict(entry.states),

@@ -125,6 +125,8 @@ def test_status_tells_what_is_missing(plan: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "2 ok, 2 missing of 4 runs" in printed
     assert sorted(re.findall("noop iterations=.", printed)) == ["noop iterations=1", "noop iterations=2"]
+    assert main(["check", "results/trial"]) == 3
+    assert "noop iterations=2" in capsys.readouterr().out
     assert main(["status", "results/trial", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outcomes"] == {"ok": 2, "missing": 2}
 

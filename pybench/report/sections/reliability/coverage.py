@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pybench.campaign.layout import COVERING
+from pybench.case import distinct_titles
 from pybench.dataset.coverage import STATES, Coverage
 from pybench.report.tables import Column, Table, number_cell, text_cell
 from pybench.words import counted
@@ -18,13 +19,14 @@ def coverage_table(coverage: Coverage) -> Table:
         *(Column(state.replace("_", " ").capitalize(), (state,), numeric=True) for state in occurring),
         Column("Reasons", ("reasons",)),
     )
+    titles = distinct_titles([entry.case for entry in coverage.cases])
     rows = []
     for entry in coverage.cases:
         share = f"{entry.covered}/{entry.planned}"
         covered = number_cell(entry.covered, text=share, tone="good" if entry.covered == entry.planned else "bad")
         counts = [number_cell(entry.states.get(state, 0)) for state in occurring]
         reasons = ", ".join(f"{reason} ({count})" for reason, count in entry.reasons.items())
-        rows.append((text_cell(entry.case.title(), cases=(entry.case.id,)), covered, *counts, text_cell(reasons)))
+        rows.append((text_cell(titles[entry.case.id], cases=(entry.case.id,)), covered, *counts, text_cell(reasons)))
     covering = ", ".join(sorted(COVERING))
     notes = [f"{coverage.covered_text} (outcome {covering})."]
     if coverage.orphans:
