@@ -33,8 +33,8 @@ class MetricFinding:
 
     estimate: None where no run has a value that counts; then `why_none` says why, or `bounds` has an interval
     absolute_95: half the interval of the number itself, where it has an absolute uncertainty.
-        It allows for looks, as the estimate does. It adds to the spread of repetitions what they have in common, such as a
-        board's unknown gain.
+        It allows for looks, as the estimate does. It adds to the spread of repetitions what they have in common, such
+        as a board's unknown gain.
     points: block -> value behind the estimate
     bounds: the widest interval of an estimate that has no value
     over_units: whether the interval is over units of the data, whose scores were stored, and not over runs
