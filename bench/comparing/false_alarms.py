@@ -27,17 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pybench.analysis.findings.comparison import (
-    TOLERANCE,
-    TOLERANCE_PP,
-    Change,
-    MetricChange,
-    Side,
-    Tolerances,
-    changes_between,
-    compared_metrics,
-    side_of,
-)
+from pybench.analysis.findings.changes import Change, MetricChange, Side, Tolerances, changes_between, side_of
+from pybench.analysis.findings.comparison import TOLERANCE, TOLERANCE_PP, compared_metrics
 from pybench.analysis.measurements import MetricValues
 from pybench.analysis.statistics.paired import ALPHA, holm
 from pybench.case import Case

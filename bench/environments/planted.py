@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pybench.analysis.comparability import PairComparability
-from pybench.analysis.findings.comparison import side_of
+from pybench.analysis.findings.changes import side_of
 from pybench.analysis.findings.contrasts import PairEffect, PairFinding
 from pybench.analysis.findings.verdicts import Verdict, judge_criterion
 from pybench.analysis.statistics.paired import compare_paired

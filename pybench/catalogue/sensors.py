@@ -19,7 +19,7 @@ FEWEST_LOADS = 6  # fewer show too few steps of power
 
 _ORIGINS = ("measured", "trace", "assumed")
 _POSITIVE = ("sample_period_s", "response_s", "counter_tick_s")
-_HINT = "measure the board again with `pybench sensor`"
+MEASURE_AGAIN = "measure the board again with `pybench sensor`"
 
 
 def check_profile(stored: Mapping[str, Any], source: str) -> None:
@@ -29,13 +29,13 @@ def check_profile(stored: Mapping[str, Any], source: str) -> None:
     """
     if (version := stored.get("schema_version")) != PROFILE_VERSION:
         what = f"a sensor profile of schema version {version}, not {PROFILE_VERSION}"
-        raise InputError(f"{source}: {what}", hint=_HINT)
+        raise InputError(f"{source}: {what}", hint=MEASURE_AGAIN)
     for name, value in stored.items():
         if name.endswith(("_s", "_w", "_ratio")) and (value is not None or name == "state_ratio"):
             _check_number(stored, name, source)
     absent = [name for name in ("uuid", "driver", "name", "measured_at", "sample_delay_s") if name not in stored]
     if absent:
-        raise InputError(f"{source}: not a whole sensor profile: it has no {', '.join(absent)}", hint=_HINT)
+        raise InputError(f"{source}: not a whole sensor profile: it has no {', '.join(absent)}", hint=MEASURE_AGAIN)
     if stored.get("origin") not in _ORIGINS:
         raise _wrong(stored, "origin", source, f"it must be one of {', '.join(_ORIGINS)}")
     reasons = stored.get("reasons", [])

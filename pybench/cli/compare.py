@@ -108,7 +108,7 @@ def _write(option: str, file: Path, text: str, *, mode: Literal["a", "w"]) -> No
 
 def _judge(comparison: Comparison, before: Path, after: Path) -> None:
     """Raises UsageError where nothing could be judged, RegressionError where a metric became worse."""
-    from pybench.analysis.findings.comparison import Change
+    from pybench.analysis.findings.changes import Change
 
     if not comparison.changes:
         raise UsageError(

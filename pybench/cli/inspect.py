@@ -27,8 +27,8 @@ from pybench.onnx_file.inputs import (
     batch_to_rewrite,
     fed_shapes,
     fixed_batch,
+    fixed_seq_len,
     parse_sizes,
-    takes_ids,
     with_sizes,
 )
 from pybench.words import counted
@@ -120,15 +120,13 @@ def _with_stated(inputs: Sequence[Value], sizes: Mapping[str, int]) -> tuple[Val
 def _case(path: Path, inputs: Sequence[Value], batch: int | None) -> Case:
     """The case that feeds the file: at the sizes that it fixes, where none are asked for."""
     wanted = batch or fixed_batch(inputs) or 1
-    ids = [value.shape or () for value in inputs if takes_ids([value])]
-    tokens = [size for _, size in ids if isinstance(size, int)]
     return Case(
         workload="infer",
         runtime=opening("onnx")[0],
         model=str(path),
         batch=wanted,
         fixed_batch=batch_to_rewrite(inputs, wanted),
-        seq_len=next(iter(tokens), FACTORS["seq_len"].default),
+        seq_len=fixed_seq_len(inputs) or FACTORS["seq_len"].default,
     )
 
 

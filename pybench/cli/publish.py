@@ -103,7 +103,6 @@ def publish(
         PublishOptions,
         RedactionRules,
         RegistryAccess,
-        check_published,
         parse_registry,
         unpacked,
     )
@@ -124,8 +123,6 @@ def publish(
         None if dry_run else sign,
     )
     with tempfile.TemporaryDirectory(prefix="pybench-publish-") as folder, unpacked(source) as directory:
-        for sentence in () if source.is_file() else added_sentences(check_published(directory)):
-            say(sentence)
         coverage = _coverage(directory, allow_gaps=incomplete)
         package = _stage(directory, Path(folder), options, coverage)
         _tell_author(package)
@@ -149,7 +146,10 @@ def _coverage(directory: Path, *, allow_gaps: bool) -> dict[str, Any]:
     """What ran of what was planned; raises where that falls short and nobody said that it may."""
     from pybench.dataset import load
     from pybench.dataset.coverage import measure
+    from pybench.publication import check_published
 
+    for sentence in added_sentences(check_published(directory)):
+        say(sentence)
     dataset = load(directory, hash_all=True)
     check_stop(dataset.campaign, dataset.plan)
     coverage = measure(dataset)

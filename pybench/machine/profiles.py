@@ -16,7 +16,7 @@ from typing import Any
 
 from pybench.campaign import storage
 from pybench.campaign.directory import read_json
-from pybench.catalogue.sensors import check_profile
+from pybench.catalogue.sensors import MEASURE_AGAIN, check_profile
 from pybench.errors import CorruptError, InputError
 
 FOLDER_VARIABLE = "PYBENCH_SENSORS"
@@ -54,7 +54,7 @@ def find(uuid: str, driver: str | None) -> Profile | None:
     profile = read(path)
     if (profile.get("uuid"), profile.get("driver")) != (uuid, driver):
         raise InputError(
-            f"{path}: this is the profile of {profile.get('uuid')} under {profile.get('driver')}", hint=_AGAIN
+            f"{path}: this is the profile of {profile.get('uuid')} under {profile.get('driver')}", hint=MEASURE_AGAIN
         )
     return profile
 
@@ -81,9 +81,6 @@ def read(path: Path) -> Profile:
     try:
         profile = read_json(path)
     except CorruptError as error:
-        raise InputError(error.message, hint=_AGAIN) from error
+        raise InputError(error.message, hint=MEASURE_AGAIN) from error
     check_profile(profile, str(path))
     return profile
-
-
-_AGAIN = "measure the board again with `pybench sensor`"

@@ -94,11 +94,8 @@ def quantise(
     ranges: a file for what calibration finds; where it exists, the ranges in it are taken. Older versions of
         onnxruntime do not keep them, and find them each time
 
-    Returns: node that stays in FP32 -> why. Excluded nodes have the names of the result: onnxruntime fuses some with
-    what stands behind them.
-
-    Raises InputError when onnxruntime cannot quantise the file, or does not leave those nodes alone, or when no other
-    multiplying node is left.
+    Returns: node that stays in FP32, by its name in the result, -> why. onnxruntime fuses some with what follows them.
+    Raises InputError when onnxruntime cannot quantise the file, touches those nodes, or has no other node to multiply.
     """
     network = open_network(source)
     network.raise_opset(OPSET)
@@ -110,7 +107,7 @@ def quantise(
         network.save(plain, {})
         quant_pre_process(plain, prepared, skip_symbolic_shape=True)
         graph = read_graph(prepared)
-        batched = dict.fromkeys(_multiplying_batched_weights(graph) if by_channel else (), BATCHED_WEIGHT)
+        batched = _by_batched_weights(graph) if by_channel else {}
         kept = batched | dict.fromkeys(_surviving(network, graph, excluded), KEEP_LIST)
         multiplying = {node.name for node in graph.nodes if node.op in MULTIPLYING}
         if batched and multiplying <= set(kept):
@@ -136,12 +133,13 @@ def quantise(
     return kept
 
 
-def _multiplying_batched_weights(graph: OnnxGraph) -> list[str]:
-    """Names of products by a weight of several matrices. onnxruntime's quantiser gives one a scale for each row,
-    and there is no kernel for that."""
-    return [
-        node.name for node in graph.nodes if node.op == "MatMul" and len(graph.sizes.get(node.inputs[1], ())) > _MATRIX
-    ]
+def _by_batched_weights(graph: OnnxGraph) -> dict[str, str]:
+    """Products by a weight of several matrices, with why they stay in FP32.
+
+    onnxruntime's quantiser gives such a weight a scale for each row, and there is no kernel for that.
+    """
+    products = [node for node in graph.nodes if node.op == "MatMul"]
+    return {node.name: BATCHED_WEIGHT for node in products if len(graph.sizes.get(node.inputs[1], ())) > _MATRIX}
 
 
 @contextmanager
@@ -188,8 +186,8 @@ def quantise_at_run(
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".int8-") as folder:
         plain = Path(folder) / "plain.onnx"
         network.save(plain, {})
-        batched = _multiplying_batched_weights(read_graph(plain)) if by_channel else []
-        kept = dict.fromkeys(batched, BATCHED_WEIGHT) | dict.fromkeys(excluded, KEEP_LIST)
+        batched = _by_batched_weights(read_graph(plain)) if by_channel else {}
+        kept = batched | dict.fromkeys(excluded, KEEP_LIST)
         try:
             quantize_dynamic(
                 plain,
@@ -271,10 +269,10 @@ def _mend_biases(network: Network) -> None:
 
 
 def _separate_outputs(network: Network) -> None:
-    """Writes an output that only a Relu or Clip reads by an Identity, so that it keeps its own range.
+    """Lets an Identity write each output that only a Relu or Clip reads, so that the output keeps its own range.
 
-    onnxruntime's quantiser cuts what such a node alone reads to the range of what it writes, and counts no output as a
-    reader.
+    onnxruntime's quantiser cuts what such a node alone reads to the range of what the node writes. It does not count
+    that the graph puts the tensor out.
     """
     written = []
     for node in network.nodes:

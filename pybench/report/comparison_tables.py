@@ -10,7 +10,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 
-from pybench.analysis.findings.comparison import VERDICTS, Change, Comparison, MetricChange
+from pybench.analysis.findings.changes import VERDICTS, Change, MetricChange
+from pybench.analysis.findings.comparison import Comparison
 from pybench.analysis.statistics.paired import ALPHA
 from pybench.report.numbers import factor_above_one, format_duration
 from pybench.report.tables import (

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from pybench.analysis.findings.comparison import Change, Comparison, MetricChange
+from pybench.analysis.findings.changes import Change, MetricChange
+from pybench.analysis.findings.comparison import Comparison
 from pybench.report.numbers import format_estimate, format_p, format_plain
 
 SUITE = "pybench compare"

@@ -11,7 +11,8 @@ import pytest
 
 from pybench.analysis import Analysis, analyse
 from pybench.analysis.comparability import Comparability, PairComparability
-from pybench.analysis.findings.comparison import Change, compare
+from pybench.analysis.findings.changes import Change
+from pybench.analysis.findings.comparison import compare
 from pybench.case import Case
 from pybench.cli import main
 from pybench.dataset import load

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pybench.analysis.findings.comparison import VERDICTS
+from pybench.analysis.findings.changes import VERDICTS
 from pybench.case import Case
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric

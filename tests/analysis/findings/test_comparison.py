@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybench.analysis.findings.comparison import PERCENT, Change, Comparison, compare
+from pybench.analysis.findings.changes import PERCENT, Change
+from pybench.analysis.findings.comparison import Comparison, compare
 from pybench.case import Case
 from pybench.catalogue.cautions import Caution, CautionCode
 from pybench.dataset import load
