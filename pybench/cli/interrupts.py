@@ -26,13 +26,16 @@ def noted_interrupts() -> Iterator[list[int]]:
     if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield found
         return
-    is_over = threading.Event()
+    is_answered, is_over = threading.Event(), threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
+        if is_over.is_set():  # sent again a moment too late
+            return
         found.append(number)
         if len(found) == 1 and _is_importing(frame):
-            threading.Thread(target=_send_again, args=(is_over,), daemon=True).start()
+            threading.Thread(target=_send_again, args=(is_answered,), daemon=True).start()
         else:
+            is_answered.set()
             signal.default_int_handler(number, frame)
 
     signal.signal(signal.SIGINT, note)
@@ -40,16 +43,17 @@ def noted_interrupts() -> Iterator[list[int]]:
         yield found
     finally:
         is_over.set()
+        is_answered.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _send_again(is_over: threading.Event) -> None:
-    """Repeats SIGINT when the main thread imports nothing any more."""
+def _send_again(is_answered: threading.Event) -> None:
+    """Repeats SIGINT when the main thread imports nothing any more, unless a second one ended the import."""
     main = threading.main_thread().ident
     assert main is not None
     while _is_importing(sys._current_frames().get(main)):
         time.sleep(_PAUSE_S)
-    if not is_over.is_set():
+    if not is_answered.is_set():
         signal.pthread_kill(main, signal.SIGINT)
 
 
