@@ -25,6 +25,8 @@ from pybench.errors import CorruptError
 
 Numbers = NDArray[np.float64]
 
+_NS_PER_S = 1_000_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyWindow:
@@ -131,20 +133,39 @@ class PowerRecording:
 
 def read_recording(directory: RunDirectory) -> PowerRecording:
     """The power channels of a run. Raises CorruptError, naming the file, for one that cannot be read."""
-    samples = _read_columns(directory.file(POWER_SAMPLES), ("time_s", "power_w"))
-    polled = _read_columns(directory.file(POWER_POLLED), ("call_s", "return_s", "power_instant_w"))
-    counter = _read_columns(directory.file(ENERGY_COUNTER), ("call_s", "return_s", "energy_j"))
-    return PowerRecording(
-        samples[:, 0], samples[:, 1], (polled[:, 0] + polled[:, 1]) / 2, polled[:, 2], counter[:, :2], counter[:, 2]
-    )
+    samples_s, samples_w = _read_channel(directory.file(POWER_SAMPLES), "power_w")
+    instant_s, instant_w = _read_channel(directory.file(POWER_POLLED), "power_instant_w")
+    counter_s, counter_j = _read_channel(directory.file(ENERGY_COUNTER), "energy_j")
+    return PowerRecording(samples_s[:, 1], samples_w, instant_s.mean(axis=1), instant_w, counter_s, counter_j)
 
 
-def _read_columns(file: Path, names: tuple[str, ...]) -> Numbers:
-    """float64 [rows, columns] without the rows that miss a value; no rows without the file."""
+def _read_channel(file: Path, value: str) -> tuple[Numbers, Numbers]:
+    """Begin and end of each reading, float64 [n, 2] s, and its value, [n]; those without a value are left out.
+
+    No readings without the file. An instant begins and ends at once.
+    """
     if not file.exists():
-        return np.empty((0, len(names)))
+        return np.empty((0, 2)), np.empty(0)
     try:
-        read = pl.read_csv(file, columns=list(names), schema_overrides=dict.fromkeys(names, pl.Float64))
+        table = pl.read_csv(file, schema_overrides={value: pl.Float64})
+        times_s = _times_s(table)
+        values = table[value].to_numpy()
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
-    return read.select(names).drop_nulls().to_numpy().astype(np.float64)
+    kept = np.isfinite(times_s).all(axis=1) & np.isfinite(values)
+    return times_s[kept], values[kept]
+
+
+def _times_s(table: pl.DataFrame) -> Numbers:
+    """Begin and end of each row; a table of an older pybench has them, and one of now has gaps and lengths.
+
+    Raises PolarsError for a table that has neither, or text in their place.
+    """
+    older = [name for name in ("call_s", "time_s", "return_s") if name in table.columns]
+    if older:
+        times_s: Numbers = table.select(pl.col(older[0], older[-1]).cast(pl.Float64)).to_numpy()
+        return times_s[:, [0, -1]]
+    gap_ns = table["gap_ns"].cast(pl.Int64).to_numpy()
+    length_ns = table["call_ns"].cast(pl.Int64).to_numpy() if "call_ns" in table.columns else np.zeros_like(gap_ns)
+    end_ns = np.cumsum(gap_ns + length_ns)
+    return np.column_stack((end_ns - length_ns, end_ns)) / _NS_PER_S  # in numpy: polars rounds a quotient twice

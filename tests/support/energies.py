@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pybench.campaign import extract
 from pybench.campaign.directory import RunDirectory
@@ -62,17 +66,28 @@ def energy_metrics(energy_j: float = 600.0) -> dict[str, Quantity]:
     }
 
 
+def times_s(channel: Mapping[str, NDArray[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Begin and end of each row of a channel of gaps, in s after the origin."""
+    length_ns = channel.get("call_ns", np.zeros_like(channel["gap_ns"]))
+    end_ns = np.cumsum(channel["gap_ns"] + length_ns)
+    return (end_ns - length_ns) * 1e-9, end_ns * 1e-9
+
+
 def store_energy(directory: RunDirectory, window: dict[str, Any], sensor: dict[str, Any] = SENSOR) -> None:
     """Adds energy.json and one second of every power channel to a run."""
     write_json(directory.file(ENERGY), {"schema_version": 1, "sensor": sensor, "windows": [window]})
-    ticks = range(-10, 71)
-    samples = "".join(f"{0.02 * tick},{600.0 if 0 <= tick < 50 else 100.0}\n" for tick in ticks)
-    write_text(directory.file(POWER_SAMPLES), "time_s,power_w\n" + samples)
-    polled = "".join(f"{0.1 * tick},{0.1 * tick + 0.0001},,600.0,3,0\n" for tick in range(10))
-    header = "call_s,return_s,power_instant_w,power_average_w,instant_code,average_code\n"
+    times_ns = [20_000_000 * tick for tick in range(-10, 71)]
+    gaps_ns = np.diff(times_ns, prepend=0)
+    samples = "".join(
+        f"{gap_ns},{600.0 if 0 <= time_ns < 1e9 else 100.0}\n"
+        for gap_ns, time_ns in zip(gaps_ns, times_ns, strict=True)
+    )
+    write_text(directory.file(POWER_SAMPLES), "gap_ns,power_w\n" + samples)
+    polled = "".join(f"{99_900_000 if tick else 0},100000,,600.0,3,0\n" for tick in range(10))
+    header = "gap_ns,call_ns,power_instant_w,power_average_w,instant_code,average_code\n"
     write_text(directory.file(POWER_POLLED), header + polled)
-    counter = "".join(f"{0.5 * tick},{0.5 * tick + 0.004},{300.0 * tick},0\n" for tick in range(5))
-    write_text(directory.file(ENERGY_COUNTER), "call_s,return_s,energy_j,energy_code\n" + counter)
+    counter = "".join(f"{496_000_000 if tick else 0},4000000,{300.0 * tick},0\n" for tick in range(5))
+    write_text(directory.file(ENERGY_COUNTER), "gap_ns,call_ns,energy_j,energy_code\n" + counter)
     if directory.is_complete:
         finish_again(directory.path)
         extract.store(directory)

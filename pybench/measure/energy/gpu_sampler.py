@@ -21,7 +21,7 @@ from pybench.measure.energy.gpu import METRIC, BoardEnergy, board_energy
 from pybench.measure.energy.profile import SensorProfile
 from pybench.measure.energy.trace import CounterChannel, PolledChannel, SampleChannel, StateChannel, Trace
 from pybench.measure.quantity import Quantity
-from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, gaps_ns
 from pybench.measure.timing.windows import Window
 
 # CPU time of one call on an H200 (driver 580): energy counter 3.7 ms, which the driver spins; process list 0.07 ms;
@@ -33,7 +33,8 @@ COUNTER_INTERVAL_S = 10.0
 RESERVED_NS = 600_000_000_000  # 10 min of rows: a usual run; a longer one grows in the sampling thread
 # The polled fields, in the order of kPowerFields of native/power_fields.hpp: of the GPU, its memory, its module.
 POLLED_FIELDS = ("instant", "average", "memory_instant", "memory_average", "module_instant", "module_average")
-_MILLIS = 1000  # in a unit; a division gives the float nearest to the decimal, a product with 0.001 often its neighbour
+# Milli- or nano- in the next unit: a division gives the float nearest to the decimal, a product often its neighbour.
+_THOUSAND = 1000
 _PERCENT = 1e-2
 # NVML's utilisation is of its last sample period, 1/6 to 1 s long (nvml.h): so much later none of it was before.
 UTILISATION_PERIOD_NS = NANOSECONDS_PER_SECOND
@@ -143,7 +144,7 @@ class GpuSampler:
             return float(column[0]) / divisor if len(column) and np.isfinite(column[0]) else None
 
         return {
-            "power_limit_w": first("power_limit_mw", _MILLIS),
+            "power_limit_w": first("power_limit_mw", _THOUSAND),
             "sm_clock_mhz": first("sm_clock_mhz", 1.0),
             "memory_clock_mhz": first("memory_clock_mhz", 1.0),
             "uuid": self._device.uuid,
@@ -212,12 +213,12 @@ class GpuSampler:
         """Everything read so far that energy is computed from."""
         samples, polled, counter = self._sampler.driver_samples(), self._sampler.polled(), self._sampler.counter()
         return Trace(
-            samples=SampleChannel(samples["time_ns"], samples["power_mw"] / _MILLIS),
-            counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] / _MILLIS),
+            samples=SampleChannel(samples["time_ns"], samples["power_mw"] / _THOUSAND),
+            counter=CounterChannel(counter["begin_ns"], counter["end_ns"], counter["energy_mj"] / _THOUSAND),
             polled=PolledChannel(
                 (polled["begin_ns"] + polled["end_ns"]) // 2,
-                polled["instant_mw"] / _MILLIS,
-                polled["average_mw"] / _MILLIS,
+                polled["instant_mw"] / _THOUSAND,
+                polled["average_mw"] / _THOUSAND,
             ),
             states=self.states(),
         )
@@ -228,7 +229,10 @@ class GpuSampler:
         return StateChannel(states["time_ns"], states["throttle_reasons"], states["process_count"])
 
     def channels(self, origin_ns: int) -> Mapping[str, Columns]:
-        """Every channel as read, in SI units, times in s after `origin_ns` of the raw clock. Missing is NaN."""
+        """Every channel as read, in SI units, as the tables of a run have it (docs/formats/rundir.md). Missing is NaN.
+
+        origin_ns: of the raw clock; times are s after it, and the first gap of a channel counts from it
+        """
 
         def seconds(times_ns: NDArray[np.int64]) -> NDArray[np.float64]:
             after: NDArray[np.float64] = (times_ns - origin_ns) / NANOSECONDS_PER_SECOND
@@ -238,12 +242,12 @@ class GpuSampler:
         counter, states, processes = self._sampler.counter(), self._sampler.states(), self._sampler.processes()
         return {
             "power_samples": {
-                "time_s": seconds(samples["time_ns"]),
-                "power_w": samples["power_mw"] / _MILLIS,
+                "gap_ns": gaps_ns(samples["time_ns"], samples["time_ns"], origin_ns),
+                "power_w": samples["power_mw"] / _THOUSAND,
             },
             "power_drains": {
                 "time_s": seconds(drains["time_ns"]),
-                "realtime_us": drains["realtime_ns"] * 1e-3,
+                "realtime_us": drains["realtime_ns"] / _THOUSAND,
                 "anchor_uncertainty_s": drains["anchor_uncertainty_ns"] / NANOSECONDS_PER_SECOND,
                 "samples": drains["samples"],
                 "lost": drains["lost"],
@@ -251,14 +255,14 @@ class GpuSampler:
                 "code": drains["code"],
             },
             "power_polled": {
-                "call_s": seconds(polled["begin_ns"]),
-                "return_s": seconds(polled["end_ns"]),
-                **_field_columns(polled),
+                "gap_ns": gaps_ns(polled["begin_ns"], polled["end_ns"], origin_ns),
+                "call_ns": polled["end_ns"] - polled["begin_ns"],
+                **_field_columns(polled, drains),
             },
             "energy_counter": {
-                "call_s": seconds(counter["begin_ns"]),
-                "return_s": seconds(counter["end_ns"]),
-                "energy_j": counter["energy_mj"] / _MILLIS,
+                "gap_ns": gaps_ns(counter["begin_ns"], counter["end_ns"], origin_ns),
+                "call_ns": counter["end_ns"] - counter["begin_ns"],
+                "energy_j": counter["energy_mj"] / _THOUSAND,
                 "energy_code": counter["energy_mj_code"],
             },
             "clocks": {"time_s": seconds(states["time_ns"]), **_state_columns(states)},
@@ -302,14 +306,26 @@ class GpuSampler:
         return None, False
 
 
-def _field_columns(polled: Columns) -> Columns:
+def _field_columns(polled: Columns, drains: Columns) -> Columns:
+    """What each field gave, its code, and the driver's own stamp of it: us of the realtime clock after the call."""
+    call_us = _realtime_us(polled["begin_ns"], drains)
     columns: Columns = {}
     for name in POLLED_FIELDS:
-        stamps_us = polled[f"{name}_realtime_us"]
-        columns[f"power_{name}_w"] = polled[f"{name}_mw"] / _MILLIS
-        columns[f"{name}_code"] = polled[f"{name}_code"]
-        columns[f"{name}_realtime_us"] = np.where(stamps_us > 0, stamps_us.astype(float), np.nan)
+        stamps_us, code = polled[f"{name}_realtime_us"], polled[f"{name}_code"]
+        stamped = (code == 0) & (stamps_us > 0) & (call_us > 0)
+        columns[f"power_{name}_w"] = polled[f"{name}_mw"] / _THOUSAND
+        columns[f"{name}_code"] = code
+        columns[f"{name}_stamp_us"] = np.where(stamped, (stamps_us - call_us).astype(str), "")
     return columns
+
+
+def _realtime_us(times_ns: NDArray[np.int64], drains: Columns) -> NDArray[np.int64]:
+    """Times of the raw clock on the realtime clock, by the drain before, or by the first; 0 before there is one."""
+    if not len(drains["time_ns"]):
+        return np.zeros(len(times_ns), np.int64)
+    by = np.maximum(np.searchsorted(drains["time_ns"], times_ns, "right") - 1, 0)
+    realtime_us: NDArray[np.int64] = (drains["realtime_ns"][by] + times_ns - drains["time_ns"][by]) // _THOUSAND
+    return realtime_us
 
 
 def _state_columns(states: Columns) -> Columns:
@@ -318,7 +334,7 @@ def _state_columns(states: Columns) -> Columns:
         "memory_clock_mhz": states["memory_clock_mhz"],
         "temperature_c": states["temperature_c"],
         "throttle_reasons": states["throttle_reasons"],
-        "power_limit_w": states["power_limit_mw"] / _MILLIS,
+        "power_limit_w": states["power_limit_mw"] / _THOUSAND,
         "memory_used_bytes": states["memory_used_bytes"],
         "own_memory_bytes": states["own_memory_bytes"],
         "process_count": states["process_count"],

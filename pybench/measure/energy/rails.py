@@ -25,7 +25,7 @@ from pybench.catalogue.devices import EDGE_DEVICES, EdgeDevice
 from pybench.catalogue.reasons import Reason, ReasonCode, invalidate
 from pybench.errors import UnsupportedError
 from pybench.measure.quantity import Quantity
-from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, gaps_ns
 from pybench.measure.timing.windows import Window
 
 METRIC = "module_energy_j"
@@ -158,14 +158,14 @@ class PowerRails:
         }
 
     def channel(self, origin_ns: int) -> dict[str, NDArray[Any]]:
-        """Every reading: times in s after `origin_ns` of the raw clock, then each rail's columns. Missing is NaN."""
+        """Every reading: gaps and lengths, from `origin_ns` of the raw clock on, then each rail's columns, with NaN."""
         readings = self.readings()
-        times = {"call_s": readings.begin_ns, "return_s": readings.end_ns}
-        columns: dict[str, NDArray[Any]] = {
-            name: (each - origin_ns) / NANOSECONDS_PER_SECOND for name, each in times.items()
-        }
         names = (name for rail in self.rails for name in rail.columns)
-        return columns | dict(zip(names, readings.values.T, strict=False))
+        return {
+            "gap_ns": gaps_ns(readings.begin_ns, readings.end_ns, origin_ns),
+            "call_ns": readings.end_ns - readings.begin_ns,
+            **dict(zip(names, readings.values.T, strict=False)),
+        }
 
     def _of_rail(self, rail: Rail, readings: RailReadings, window: Window) -> Quantity:
         """The energy of one rail: the integral of the line through its good readings."""

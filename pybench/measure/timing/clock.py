@@ -23,6 +23,14 @@ def seconds_since(begin_ns: int) -> float:
     return (monotonic_ns() - begin_ns) / NANOSECONDS_PER_SECOND
 
 
+def gaps_ns(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], origin_ns: int) -> NDArray[np.int64]:
+    """int64 [n]: from the end before it until each begin, of the first from the origin; negative where two overlap.
+
+    Tables of a run have gaps and lengths: sums give every time again, and absolute times repeat most of their digits.
+    """
+    return begin_ns - np.concatenate((np.array([origin_ns], np.int64), end_ns[:-1]))
+
+
 @dataclass(frozen=True, slots=True)
 class ClockAnchor:
     """Realtime and raw clock at one instant; the two readings belong together within +- `uncertainty_ns`."""

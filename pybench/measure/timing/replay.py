@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pybench import _native
 from pybench.catalogue.latency import LEFT_OUT
 from pybench.errors import UsageError
-from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND
+from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, gaps_ns
 from pybench.measure.timing.cuda import driver_errors, open_driver
 
 ArrivalKind = Literal["closed", "fixed", "poisson"]
@@ -201,21 +201,16 @@ class Times:
             that sums give every time again (docs/formats/rundir.md)
         """
         columns = {
-            "gap_ns": _gaps(self.begin_ns, self.end_ns, window_begin_ns),
+            "gap_ns": gaps_ns(self.begin_ns, self.end_ns, window_begin_ns),
             "host_ns": self.end_ns - self.begin_ns,
         }
         if self.due_ns is not None:
             columns["waiting_ns"] = self.begin_ns - self.due_ns
         if self.gpu is not None:
             columns["enqueue_ns"] = self.gpu.enqueue_end_ns - self.begin_ns
-            columns["gpu_gap_ns"] = _gaps(self.gpu.begin_ns, self.gpu.end_ns, 0)
+            columns["gpu_gap_ns"] = gaps_ns(self.gpu.begin_ns, self.gpu.end_ns, 0)
             columns["gpu_ns"] = self.gpu.end_ns - self.gpu.begin_ns
         return columns
-
-
-def _gaps(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], origin_ns: int) -> NDArray[np.int64]:
-    """int64 [n]: from the end before it until each begin, of the first from the origin; negative where two overlap."""
-    return begin_ns - np.concatenate((np.array([origin_ns], _INTEGER), end_ns[:-1]))
 
 
 NO_TIMES = Times(_NOW, _NOW)

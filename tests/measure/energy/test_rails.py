@@ -202,7 +202,7 @@ def test_a_session_on_a_module_stores_its_energy_and_its_rails(module: Module) -
     assert energy.value == pytest.approx(10.0 * window.duration_s, rel=0.005)
     stored: dict[str, Columns] = {}
     session.write_channels(stored.__setitem__)
-    assert list(stored["power_rails"])[:4] == ["call_s", "return_s", "VDD_IN_v", "VDD_IN_a"]
+    assert list(stored["power_rails"])[:4] == ["gap_ns", "call_ns", "VDD_IN_v", "VDD_IN_a"]
     assert stored["power_rails"]["VDD_IN_v"] == pytest.approx(5.0)
     assert session.facts()["power_rails"]["device"] == "Jetson Orin NX or Orin Nano"
 

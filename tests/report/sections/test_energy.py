@@ -139,8 +139,8 @@ def test_a_long_trace_keeps_its_peaks_and_stays_small(tmp_path: Path) -> None:
     builder = CampaignBuilder(tmp_path / "c", [INFER], repetitions=1)
     directory = builder.run(INFER, 1, energy_metrics(), environment=ON_A_BOARD)
     store_energy(directory, energy_window(begin_s=1.0, end_s=1999.0, tail_end_s=2000.0), SENSOR)
-    lines = [f"{0.02 * tick},{900.0 if tick == 54321 else 300.0}" for tick in range(100_000)]
-    directory.file("power_samples.csv").write_text("\n".join(["time_s,power_w", *lines]) + "\n")
+    lines = [f"{20_000_000 if tick else 0},{900.0 if tick == 54321 else 300.0}" for tick in range(100_000)]
+    directory.file("power_samples.csv").write_text("\n".join(["gap_ns,power_w", *lines]) + "\n")
     summary = json.loads(directory.file("summary.json").read_text())
     summary["windows"]["timing"] |= {"begin_ns": 10**9, "end_ns": 1999 * 10**9}
     directory.file("summary.json").write_text(json.dumps(summary))
