@@ -28,6 +28,7 @@ from pybench.catalogue.precisions import floating_type, quantised_type
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.onnx_file.graph import read_graph
+from pybench.onnx_file.inputs import fixed_batch
 from pybench.precision.execution import compare, outputs_of
 
 SAMPLES = 8  # different ones; an engine of a larger batch is given them over and over
@@ -71,7 +72,8 @@ def _feed(request: MakeRequest, origin: Path, batch: int, tokens: int) -> tuple[
     is_free = all(spec.shape and spec.shape[0] is None for spec in specs)
     samples = min(batch, SAMPLES) if is_free else batch
     wanted = {**parameters, "calibration_images": samples}
-    images = CalibrationSamples(specs, wanted, request.files, request.models, session.metadata)
+    fixed = fixed_batch(read_graph(origin).fed)
+    images = CalibrationSamples(specs, fixed, wanted, request.files, request.models, session.metadata)
     if images.source != "random":
         return images[0], images.source
     ranges = fed_ranges(request.files, session.metadata)

@@ -20,6 +20,7 @@ from pybench.measurement.inputs import Arrays, fed_ranges, random_arrays
 from pybench.measurement.labelled import open_labelled
 from pybench.models.images import has_splits, open_images
 from pybench.models.samples import Samples, open_samples
+from pybench.onnx_file.graph import read_graph
 from pybench.onnx_file.inputs import fixed_batch, fixed_seq_len
 from pybench.runtimes.session import TensorSpec
 
@@ -33,6 +34,7 @@ _PAST = "past_"  # begins the names of inputs for what a decoder has seen (`pybe
 class CalibrationSamples(Sequence[Arrays]):
     """The inputs of the calibration runs, read when asked for.
 
+    fixed: the one batch that the file takes, or None; its first output tells, which a session's inputs do not
     specs: of what is fed
     source: where they come from (`random`: the model has no data)
     held_out: whether none of them judges accuracy
@@ -43,6 +45,7 @@ class CalibrationSamples(Sequence[Arrays]):
     def __init__(
         self,
         specs: tuple[TensorSpec, ...],
+        fixed: int | None,
         parameters: Mapping[str, Any],
         files: Mapping[str, Path],
         models: Mapping[str, Model],
@@ -56,7 +59,6 @@ class CalibrationSamples(Sequence[Arrays]):
         self._models = models
         self._ranges = fed_ranges(files, metadata)
         wanted: int = parameters["calibration_images"]
-        fixed = fixed_batch([spec.value for spec in specs])
         self.batch = fixed or min(CALIBRATION_BATCH, wanted)
         self._data = _calibration_data(specs, parameters, files, models)
         self.source, self.held_out = "random", True
@@ -79,7 +81,8 @@ class CalibrationSamples(Sequence[Arrays]):
         from pybench.runtimes import onnxruntime
 
         session = onnxruntime.open_session(source, precision="fp32", threads=1, device="cpu")
-        return cls(session.inputs, parameters, request.files, request.models, session.metadata)
+        fixed = fixed_batch(read_graph(source).fed)
+        return cls(session.inputs, fixed, parameters, request.files, request.models, session.metadata)
 
     def record(self, method: str, sha256: str) -> dict[str, Any]:
         """How ranges were found on these samples, as files and labels carry it. `sha256`: of the samples as fed."""

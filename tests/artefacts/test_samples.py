@@ -40,3 +40,16 @@ def test_samples_are_counted_by_the_batch_of_the_file_not_of_its_first_input(tmp
     samples = samples_of(path, 9)
     assert (samples.batch, samples.total, len(samples)) == (2, 8, 4)
     assert {name: array.shape for name, array in samples[0].items()} == {"timestep": (1,), "sample": (2, 3)}
+
+
+def test_where_leading_sizes_differ_the_first_output_tells_the_batch(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    nodes = [
+        helper.make_node("ReduceMean", ["boxes"], ["middle"], axes=[0], keepdims=1),
+        helper.make_node("Add", ["x", "middle"], ["y"]),
+    ]
+    inputs = [("x", TensorProto.FLOAT, (8, 3)), ("boxes", TensorProto.FLOAT, (4, 3))]
+    onnx.save(model(nodes, inputs, [("y", TensorProto.FLOAT, (8, 3))], opset=17), path)
+    samples = samples_of(path, 20)
+    assert (samples.batch, samples.total, len(samples)) == (8, 16, 2)
+    assert {name: array.shape for name, array in samples[1].items()} == {"x": (8, 3), "boxes": (4, 3)}
