@@ -17,7 +17,6 @@ from pybench.errors import InputError, PybenchError, UsageError
 from pybench.machine import Machine
 from pybench.machine.estimate import CPU_RATE
 from pybench.machine.opening import SHA_OF_NOTHING
-from pybench.onnx_file.batch import rewriting
 from pybench.onnx_file.inputs import batch_to_rewrite, sizes_text
 from pybench.plan.fed_inputs import misfit_of_inputs
 from pybench.plan.own_models import misfit_of
@@ -310,7 +309,7 @@ def _refused_inputs(path: Path, target: Target, error: InputError) -> InputError
 
 def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Machine) -> tuple[int, ...]:
     """Those that are asked for, else that of the arrays, else two. Of a file whose batch is fixed, its own and, where
-    its nodes and this machine allow that, a larger one. Raises UsageError for an asked batch that no case can have
+    the file and this machine allow that, a larger one. Raises UsageError for an asked batch that no case can have
     here."""
     rewritten = _rewritten(target, only, found)
     for batch in only.batches:
@@ -325,7 +324,8 @@ def _batches(target: Target, only: Restriction, found: Sequence[Case], here: Mac
     own = target.only_batch
     if own is None or target.content is None:
         return BATCHES
-    if rewriting(target.content.graph, own).obstacle is not None or any(map(here.unsupported, rewritten)):
+    has_larger = all(misfit_of(target.content, case, of_images=False) is None for case in rewritten)
+    if not has_larger or any(map(here.unsupported, rewritten)):
         return (own,)
     return (own, LARGER * own)
 

@@ -273,6 +273,16 @@ def test_a_crash_is_told_with_its_log_and_repeated_by_the_same_command(
     assert [(row["failed"], row["failures"]) for row in found["cases"]] == [(None, [])]
 
 
+def test_a_file_that_no_plan_may_rewrite_is_measured_at_its_own_batch(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [
+        helper.make_node("ReduceMean", ["boxes"], ["middle"], axes=[0], keepdims=1),
+        helper.make_node("Add", ["x", "middle"], ["y"]),
+    ]
+    onnx.save(model(nodes, [("x", 1, [8, 3]), ("boxes", 1, [4, 3])], [("y", 1, [8, 3])], opset=17), "boxes.onnx")
+    quick(capsys, "boxes.onnx", "--precision", "fp32", "--minutes", "0.05", "--plan", "boxes.yaml")
+    assert [(case.batch, case.fixed_batch) for case in load_plan("boxes.yaml").cases] == [(8, None)]
+
+
 def test_a_fixed_batch_and_a_larger_one_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     path = write("fixed-batch", Path())
     found = quick(capsys, str(path), "--precision", "fp32", "--batch", "8", "--minutes", "0.01")
