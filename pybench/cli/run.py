@@ -35,7 +35,7 @@ from pybench.cli.options import (
 )
 from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
-from pybench.cli.source import open_source, read_source, selected_cases
+from pybench.cli.source import name_coming_changes, open_source, read_source, selected_cases
 from pybench.cli.stopping import LastBlock, as_stopped, progress_text, refuse_parts, stopping_json
 from pybench.cli.tally import name_uncounted, name_unfinished, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -118,6 +118,7 @@ def run(
         machine = machine.open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
+        name_coming_changes(source)
         found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)
         print_json(found.as_json()) if as_json else print_preview(found)
         return

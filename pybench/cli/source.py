@@ -80,6 +80,11 @@ def open_source(source: Source) -> None:
         _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
 
 
+def name_coming_changes(source: Source) -> None:
+    """Says what `open_source` would, and changes nothing."""
+    _name_changes(*runner.changed_cases(runner.planned_before(source.campaign, source.plan), source.plan))
+
+
 def selected_cases(plan: ResolvedPlan, filters: list[str] | None) -> frozenset[str] | None:
     expression = joined(filters)
     if expression is None:

@@ -23,7 +23,7 @@ Spawns the worker, never imports it.
 
 from pybench.runner.call import Options
 from pybench.runner.campaign import make_artefacts, run_campaign
-from pybench.runner.opening import open_for_running, planned_before
+from pybench.runner.opening import changed_cases, open_for_running, planned_before
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
 from pybench.runner.standing import Tally, pending_runs, tally, uncounted
@@ -34,6 +34,7 @@ __all__ = [
     "SensorSource",
     "Shard",
     "Tally",
+    "changed_cases",
     "make_artefacts",
     "open_for_running",
     "parse_shard",

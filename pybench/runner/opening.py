@@ -36,16 +36,21 @@ def open_for_running(
     plan = parse_resolved_plan(content)
     known = planned_before(campaign, plan)
     storage.make_folder(campaign.path, exist_ok=True)
-    former = known.cases if known else None
     with storage.prepared(campaign.plan, plan_text.encode()):  # a full disk leaves the former plan and its digest
         if known is not None and not is_stored(campaign, content):
             store_stop(campaign, None)  # it was one by the former plan
         store_planned(campaign, content)
     storage.make_folder(campaign.artefacts, exist_ok=True)
-    if former is None:
+    return changed_cases(known, plan)
+
+
+def changed_cases(known: ResolvedPlan | None, plan: ResolvedPlan) -> tuple[list[Case], list[Case]]:
+    """The cases that `plan` adds to the plan of a campaign, and those that it orphans. `known`: as of
+    `planned_before`."""
+    if known is None:
         return [], []
-    old, new = {case.id for case in former}, {case.id for case in plan.cases}
-    return [case for case in plan.cases if case.id not in old], [case for case in former if case.id not in new]
+    old, new = {case.id for case in known.cases}, {case.id for case in plan.cases}
+    return [case for case in plan.cases if case.id not in old], [case for case in known.cases if case.id not in new]
 
 
 def planned_before(campaign: CampaignDirectory, plan: ResolvedPlan) -> ResolvedPlan | None:

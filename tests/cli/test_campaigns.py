@@ -267,10 +267,12 @@ def test_shards_together_are_the_whole(plan: Path, capsys: pytest.CaptureFixture
 def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["run", str(plan)])
     plan.write_text(PLAN.replace("[1, 2]", "[2, 3]"))
-    assert main(["run", str(plan)]) == 0
-    said = capsys.readouterr().err
-    assert "added to the plan:" in said
-    assert "removed from the plan, kept on disk but not counted:" in said
+    for words in (["--dry-run"], []):
+        capsys.readouterr()
+        assert main(["run", str(plan), *words]) == 0
+        said = capsys.readouterr().err
+        assert "added to the plan:" in said
+        assert "removed from the plan, kept on disk but not counted:" in said
 
 
 @pytest.mark.parametrize(
