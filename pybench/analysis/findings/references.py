@@ -22,6 +22,7 @@ from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.references import Reference
+from pybench.case.yields import metrics_of
 from pybench.dataset import Dataset
 
 _MAKERS = frozenset({"nvidia", "geforce", "amd", "intel", "gpu"})  # words of a device that sources leave out
@@ -77,21 +78,27 @@ class ReferenceFinding:
 def find_references(
     dataset: Dataset, cases: Sequence[CaseFinding], contrasts: Sequence[ContrastFinding], measurements: Measurements
 ) -> tuple[ReferenceFinding, ...]:
-    """Every published value with each case that it was published for, in the order of the plan."""
+    """Every published value with each case that it was published for and that yields its metric, in the order of the
+    plan."""
     by_id = {case.case.id: case for case in cases}
     found: list[ReferenceFinding] = []
     for contrast in contrasts:
         for reference in contrast.contrast.reference:
-            members = [pair for pair in contrast.pairs if reference.selects(pair.pair.case)]
+            members = [pair for pair in contrast.pairs if _is_meant(reference, pair.pair.case)]
             if reference.kind == "absolute":
                 both = [case for pair in contrast.pairs for case in (pair.pair.case, pair.pair.baseline)]
-                meant = [case for case in dict.fromkeys(both) if reference.selects(case)]
+                meant = [case for case in dict.fromkeys(both) if _is_meant(reference, case)]
                 found += [_absolute(reference, contrast.contrast, by_id[case.id], dataset) for case in meant]
             elif reference.over_cells:
                 found.append(_over_cells(reference, contrast.contrast, members, measurements))
             else:
                 found += [_relative(reference, contrast.contrast, member) for member in members]
     return tuple(found)
+
+
+def _is_meant(reference: Reference, case: Case) -> bool:
+    """Whether the value was published for such a case, and the case can have a number of its metric."""
+    return reference.selects(case) and reference.metric in metrics_of(case)
 
 
 def relate(reference: Reference, ours: Estimate) -> tuple[Relation, str | None]:

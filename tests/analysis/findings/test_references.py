@@ -132,3 +132,10 @@ def test_what_was_not_measured_is_not_compared(tmp_path: Path) -> None:
     (found,) = analysed(tmp_path, published("gpu_energy_ratio", 0.2)).references
     assert (found.relation, found.ours) == (Relation.NOT_COMPARABLE, None)
     assert found.why == "not measured"
+
+
+def test_a_case_that_yields_no_such_metric_is_left_out(tmp_path: Path) -> None:
+    cases = (FP32, INT8, *(case.with_factors(workload="accuracy") for case in (FP32, INT8)))
+    latency = published("latency_mean_ms", 2.0)
+    found = analysed(tmp_path, published("speedup", 2.0), latency, cases=cases).references
+    assert [one.cases for one in found] == [(INT8,), (INT8,), (FP32,)]
