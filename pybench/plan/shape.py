@@ -343,7 +343,8 @@ class _Reader:
         return {key: child for key, child in node.children.items() if key in known}
 
     def _hint(self, key: str, names: tuple[str, ...]) -> str:
-        near = nearest(key, names)
+        of_metric = [name for name, kind in criteria_of(self.catalogue).items() if key.startswith(kind.metric)]
+        near = nearest(key, set(of_metric).intersection(names)) or nearest(key, names)
         if near is not None:
             return near
         if "." in key:

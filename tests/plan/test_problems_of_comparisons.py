@@ -77,3 +77,10 @@ def test_a_baseline_that_two_cases_fit_is_refused(problems: Problems) -> None:
 
 def test_the_hint_for_a_metric_names_who_yields_it() -> None:
     assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
+
+
+def test_a_criterion_that_is_named_by_its_metric_is_hinted_at(problems: Problems) -> None:
+    accept = "throughput_samples_per_s_ratio_min: 2"
+    plan = INT8.replace("CALIBRATION", "percentile")
+    (found,) = problems(f"{plan}  {{baseline: {{precision: fp32}}, accept: {{{accept}}}}}\n")
+    assert "unknown key `throughput_samples_per_s_ratio_min` (did you mean `throughput_ratio_min`?)" in found
