@@ -72,7 +72,22 @@ def check_contrasts(
     contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node, catalogue: Catalogue = BUILT_IN
 ) -> list[Problem]:
     """Everything that is wrong with comparisons among these cases. `catalogue`: what hints may name."""
-    return [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root, catalogue)]
+    found = [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root, catalogue)]
+    return [*_check_equal(contrasts, root), *found]
+
+
+def _check_equal(contrasts: Sequence[Contrast], root: Node) -> list[Problem]:
+    """A comparison that stands twice: it would be two questions, and widen the intervals of all."""
+    asked = [replace(contrast, name=None, reference=()) for contrast in contrasts]
+    problems = []
+    for index, contrast in enumerate(asked):
+        first = asked.index(contrast)
+        if first < index:
+            line = root.key_place(("criteria", first, "baseline")).line
+            what = "the same comparison stands before" + (f", in line {line}" if line is not None else "")
+            hint = "remove one of them; the other can have the published values of both"
+            problems.append(root.key_place(("criteria", index, "baseline")).problem(what, hint))
+    return problems
 
 
 def check_stopping(plan: PlanShape, contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:

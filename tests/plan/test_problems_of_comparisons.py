@@ -79,6 +79,16 @@ def test_the_hint_for_a_metric_names_who_yields_it() -> None:
     assert _who_yields("bandwidth_gb_per_s") == "it comes from workload h2d"
 
 
+def test_a_comparison_that_stands_twice_is_refused(problems: Problems) -> None:
+    entry = "{baseline: {precision: fp32}, accept: {speedup_min: 1}NAME}"
+    plan = INT8.replace("CALIBRATION", "percentile")
+    twice = "".join(f"  - {entry.replace('NAME', name)}\n" for name in ("", ", name: again"))
+    (said,) = problems(plan + twice)
+    assert said.startswith("11:6: the same comparison stands before, in line 10 (remove one of them; ")
+    one_other = f"  - {{baseline: {{precision: fp32}}, accept: {{speedup_min: 2}}}}\n{twice}"
+    assert [said[:5] for said in problems(plan + one_other)] == ["12:6:"]
+
+
 def test_a_criterion_that_is_named_by_its_metric_is_hinted_at(problems: Problems) -> None:
     accept = "throughput_samples_per_s_ratio_min: 2"
     plan = INT8.replace("CALIBRATION", "percentile")
