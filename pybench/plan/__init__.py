@@ -31,6 +31,7 @@ from pybench.plan.cells import MOST_CELLS, cells_of, defaults_of
 from pybench.plan.comparisons import (
     check_contrasts,
     check_curves,
+    check_gpu_energy,
     check_protocols,
     check_stopping,
     contrasts_of,
@@ -267,6 +268,8 @@ def _compared(
         *check_protocols(plan.protocol, contrasts, cases, root),
         *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root, builder.catalogue)),
     ]
+    if not problems and not is_overridden:
+        problems = check_gpu_energy(contrasts, cases, root, builder.catalogue)
     return contrasts, problems or check_stopping(plan, contrasts, cases, root)
 
 

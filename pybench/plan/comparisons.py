@@ -90,6 +90,22 @@ def _check_equal(contrasts: Sequence[Contrast], root: Node) -> list[Problem]:
     return problems
 
 
+def check_gpu_energy(
+    contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node, catalogue: Catalogue = BUILT_IN
+) -> list[Problem]:
+    """Bounds of GPU energy where no compared case may use a GPU: all runs would end well, and decide nothing."""
+    problems = []
+    for index, contrast in enumerate(contrasts):
+        devices = {pair.case.device for pair in pairs(cases, contrast)}
+        for criterion in contrast.accept if devices == {"cpu"} else ():
+            row = catalogue.metrics.get(criterion.metric)
+            if row is not None and row.has_board_gain:
+                what = f"`{criterion.name}` needs energy of a GPU, and every compared case has `device: cpu`"
+                place = root.key_place(("criteria", index, "accept", criterion.name))
+                problems.append(place.problem(what, "remove it, or give the cases another `device`"))
+    return problems
+
+
 def check_stopping(plan: PlanShape, contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
     """What keeps a plan from stopping when it is decided: numbers of its entries, and nothing that blocks decide."""
     if not isinstance(plan.repetitions, StoppingRule):

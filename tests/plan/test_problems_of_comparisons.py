@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from pybench.plan import Plan
 from pybench.plan.comparisons import _who_yields
 
+Load = Callable[..., Plan]
 Problems = Callable[..., list[str]]
 
 INT8 = """\
@@ -94,3 +96,15 @@ def test_a_criterion_that_is_named_by_its_metric_is_hinted_at(problems: Problems
     plan = INT8.replace("CALIBRATION", "percentile")
     (found,) = problems(f"{plan}  {{baseline: {{precision: fp32}}, accept: {{{accept}}}}}\n")
     assert "unknown key `throughput_samples_per_s_ratio_min` (did you mean `throughput_ratio_min`?)" in found
+
+
+def test_a_bound_of_gpu_energy_requires_a_case_that_may_use_a_gpu(problems: Problems, load: Load) -> None:
+    plan = f"{INT8.replace('CALIBRATION', 'percentile').replace('criteria:', '    device: DEVICE')}criteria:\n"
+    plan += "  {baseline: {precision: fp32}, accept: {gpu_energy_ratio_max: 1, speedup_min: 1}}\n"
+    (found,) = problems(plan.replace("DEVICE", "cpu"))
+    assert found.endswith(
+        "11:42: `gpu_energy_ratio_max` needs energy of a GPU, and every compared case has `device: cpu` "
+        "(remove it, or give the cases another `device`)"
+    )
+    for overrides in ((), ("matrix.0.device=cpu",)):  # an override may take away what the plan refers to
+        assert load(plan.replace("DEVICE", "auto"), overrides).contrasts
