@@ -29,6 +29,15 @@ def is_compared(case: Case) -> bool:
     return case.workload_row.generates and case.temperature == 0 and runtime is not None and runtime.opens == "module"
 
 
+def is_required(validity: str, case: Case) -> bool:
+    """Whether a validity that a plan requires has a meaning for a case: accuracy is asked of accuracy runs only."""
+    if validity == "accuracy":
+        return case.workload_row.judges is not None
+    if validity == "precision":
+        return case.model is not None
+    return case.workload_row.timed
+
+
 def metrics_of(case: Case) -> frozenset[str]:
     """Names of the metrics that a case can yield on a machine that has every sensor."""
     row, model, task = case.workload_row, case.model_row, task_of(case)

@@ -212,7 +212,9 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     for name, count in sorted(result.invalid.items()):
-        print(f"required by the plan but not valid: {name} in {counted(count, 'run')}")
+        told = Counter({reason: runs for (part, reason), runs in result.reasons.items() if part == name})
+        why = f", mostly {told.most_common(1)[0][0]}" if told else ""
+        print(f"required by the plan but not valid: {name} in {counted(count, 'run')}{why}")
     if plan.repetitions.rule is not None:
         print(progress_text(campaign, plan, plan.repetitions.rule))
     if result.busy:

@@ -21,6 +21,7 @@ from pybench.case.contrasts import Contrast
 from pybench.case.curves import PlannedCurve
 from pybench.case.factors import FACTORS, factors_of
 from pybench.case.repetitions import StoppingRule
+from pybench.case.yields import is_required
 from pybench.catalogue.catalogue import Catalogue
 from pybench.catalogue.installed import Installed, installed
 from pybench.catalogue.protocols import with_house
@@ -113,8 +114,9 @@ def load_plan(
         )
         problems += made.problems
     cases = made.cases
-    if not problems and not overrides:
+    if shaped.plan is not None and not problems and not overrides:
         problems += environments.unused((case.environment for case in cases), root)
+        problems += _required_of_none(shaped.plan, cases, root)
     if shaped.plan is not None and not problems:
         contrasts, problems = _compared(shaped.plan, cases, builder, is_overridden=bool(overrides))
     if problems or shaped.plan is None:
@@ -223,6 +225,15 @@ def _contradiction(case: Case, first: int, second: int, entries: tuple[int, int]
     what = f"{where} makes the case {case.title()}, too, with {first} repetitions; this one has {second}"
     hint = "give both entries one number of `repetitions`, or `exclude` the case from one of them"
     return root.at(("matrix", index)).place.problem(what, hint)
+
+
+def _required_of_none(plan: PlanShape, cases: Sequence[Case], root: Node) -> list[Problem]:
+    """What the plan requires of its runs although it has a meaning for none of them: it would always be met."""
+    return [
+        root.key_place(("require",)).problem(f"`require: {name}` has no meaning for any case", "remove it")
+        for name in dict.fromkeys(plan.require)
+        if not any(is_required(name, case) for case in cases)
+    ]
 
 
 def _with_repetitions(plan: PlanShape, repetitions: int | None) -> PlanShape:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan
-from pybench.case import Case
+from pybench.case.yields import is_required
 from pybench.runner.call import Options
 from pybench.runner.schedule import PlannedRun, planned_runs
 
@@ -27,6 +27,7 @@ class Tally:
     outcomes: outcome -> runs
     uncovered: runs without an outcome that covers their cell
     invalid: part of a run that is required and not true -> runs
+    reasons: (such a part, reason as stored) -> runs
     interrupted: whether the user or a signal stopped it
     checkpointed: whether SIGUSR1 stopped it, as batch jobs do
     too_many_failures: whether it ended itself for its failures
@@ -36,6 +37,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     uncovered: int = 0
     invalid: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     interrupted: bool = False
     checkpointed: bool = False
     too_many_failures: bool = False
@@ -50,6 +52,7 @@ class Tally:
         self.outcomes += other.outcomes
         self.uncovered += other.uncovered
         self.invalid += other.invalid
+        self.reasons += other.reasons
 
     @property
     def left(self) -> int:
@@ -72,8 +75,12 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
         if record is None or record["outcome"] not in layout.COVERING:
             result.uncovered += 1
         elif record["outcome"] == "ok":
-            applicable = [name for name in plan.require if _applies(name, run.case)]
-            result.invalid.update(name for name in applicable if record["valid"][name]["value"] is not True)
+            applicable = [name for name in plan.require if is_required(name, run.case)]
+            invalid = {name: record["valid"][name] for name in applicable if record["valid"][name]["value"] is not True}
+            result.invalid.update(invalid.keys())
+            result.reasons.update(
+                (name, reason) for name, found in invalid.items() for reason in found.get("reasons") or ()
+            )
     return result
 
 
@@ -99,12 +106,3 @@ def is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) ->
 def outcomes_of(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:
     found = [campaign.latest(run.case.id, run.block) for run in planned]
     return Counter(latest.read_run()["outcome"] for latest in found if latest)
-
-
-def _applies(validity: str, case: Case) -> bool:
-    """Whether a required validity has a meaning for a case: accuracy is asked of accuracy runs only, and so on."""
-    if validity == "accuracy":
-        return case.workload_row.judges is not None
-    if validity == "precision":
-        return case.model is not None
-    return case.workload_row.timed

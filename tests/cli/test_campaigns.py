@@ -275,6 +275,21 @@ def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: p
         assert "removed from the plan, kept on disk but not counted:" in said
 
 
+def test_what_is_required_and_not_valid_has_its_commonest_reason(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", str(plan)])
+    for record in Path("results/trial/runs").glob("*/*/*/run.json"):
+        content = json.loads(record.read_text())
+        content["valid"]["timing"] = {"value": False, "reasons": ["clock_changed"]}
+        record.write_text(json.dumps(content))
+    plan.write_text(f"{PLAN}require: [timing]\n")
+    capsys.readouterr()
+    assert main(["run", str(plan)]) == 1
+    said = capsys.readouterr().out
+    assert "required by the plan but not valid: timing in 4 runs, mostly clock_changed\n" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

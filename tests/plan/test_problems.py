@@ -490,3 +490,9 @@ def test_a_list_of_defaults_is_told_where_lists_stand_and_nothing_is_said_to_be_
     hint = "an entry of `matrix` takes a list, and has a case for each of its values"
     assert found[0] == f"3:36: `model` takes one value here, not a list ({hint})"
     assert found[1].startswith("3:64: `runtime` takes one of tensorrt,")
+
+
+def test_what_is_required_of_no_case_is_refused(problems: Problems) -> None:
+    plan = "  - {workload: infer, model: digits-cnn, runtime: onnxruntime}\nrequire: [timing, accuracy]\n"
+    (said,) = problems(plan)
+    assert "`require: accuracy` has no meaning for any case (remove it)" in said
