@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import pytest
 
-
 # Joules are valid only if no other process is on the board, and from the first test on this one is.
 FIRST = "test_quick_on_a_gpu.py"
 
