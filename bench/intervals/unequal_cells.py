@@ -20,7 +20,7 @@ import scipy
 from pybench.analysis.findings.cell_effects import heterogeneity_of
 
 SCATTER = 0.01
-LAYOUTS = ((6, 3), (6, 5), (10, 5), (30, 5), (10, 10))  # cells, blocks
+LAYOUTS = ((6, 2), (24, 2), (6, 3), (24, 3), (35, 3), (6, 5), (10, 5), (30, 5), (10, 10))  # cells, blocks
 TIMES = (1, 5, 10)  # the scatter of one cell over that of the others
 
 

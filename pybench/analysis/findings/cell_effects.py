@@ -195,5 +195,6 @@ def _epsilon(residuals: NDArray[np.float64]) -> float:
     total = float((residuals**2).sum())
     small = total * total / ((cells - 1) * squares)
     left = blocks - 1 - (cells - 1) * small
-    large = (blocks * (cells - 1) * small - 2) / ((cells - 1) * left) if left > _ROUNDING else 1.0
+    # Two blocks tell nothing of the scatter: the first estimate is always its least, and the second does not exist.
+    large = (blocks * (cells - 1) * small - 2) / ((cells - 1) * left) if left > _ROUNDING else small
     return float(small + min(max(large, small), 1.0)) / 2

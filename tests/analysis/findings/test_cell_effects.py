@@ -78,6 +78,17 @@ def test_heterogeneity_is_that_of_a_two_way_layout(tmp_path: Path) -> None:
     assert not found.is_mixed
 
 
+def test_two_blocks_tell_nothing_of_how_cells_scatter(tmp_path: Path) -> None:
+    """So the F test has the fewest degrees of freedom that any scatter leaves: 1 and 1."""
+    (effect,) = effects(tmp_path, noisy, blocks=2)
+    table = np.array([[math.log(noisy(batch, block)) for block in (1, 2)] for batch in BATCHES])
+    residuals = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
+    between = 2 * table.mean(axis=1).var(ddof=1)
+    found = effect.heterogeneity
+    assert found is not None
+    assert found.p_value == pytest.approx(scipy.stats.f.sf(between / ((residuals**2).sum() / 2), 1, 1), rel=1e-6)
+
+
 def test_equal_cells_have_no_spread(tmp_path: Path) -> None:
     (effect,) = effects(tmp_path, lambda batch, block: noisy(batch, block) * (0.5 / 0.7 if batch == 4 else 1))
     found = effect.heterogeneity
