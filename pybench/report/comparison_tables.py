@@ -88,7 +88,8 @@ def comparison_sentences(comparison: Comparison) -> list[str]:
     found = [f"From A to B: {', '.join(parts)}."]
     if counts[Change.UNCLEAR]:
         found.append(
-            "Unclear does not mean the same: the interval or its correction includes the tolerance, or there is none."
+            "Unclear does not mean the same: the interval or its correction includes the tolerance, there is none, "
+            "or what was left out could change the verdict."
         )
     if comparison.lost:
         found.append(

@@ -208,8 +208,10 @@ def _find(
     test = by_unit.test if by_unit else difference_pivot(*logarithms)
     margin = math.log1p(tolerances.ratio)
     p_value = None if test is None else p_beyond(test, -margin, margin)
-    found = _ComparedMetric(ratio, _judge_ratio(ratio, metric, tolerances.ratio), None, test, p_value)
-    return found if by_unit is None else _with_left_out(found, case, by_unit, could_hide=True)
+    change = _judge_ratio(ratio, metric, tolerances.ratio)
+    # A score without bounds could turn everything. Yet a regression must not pass because of a unit that is not there.
+    possible = Change.UNCLEAR if by_unit and by_unit.left_out and change is not Change.WORSE else change
+    return _ComparedMetric(ratio, possible, _why_left_out(case, by_unit, possible is not change), test, p_value)
 
 
 def _mean(values: list[float], metric: Metric) -> float | None:
@@ -235,21 +237,32 @@ def _accuracy_change(
     estimate = by_unit.estimate if by_unit else estimate_difference(*samples)
     test = by_unit.test if by_unit else difference_pivot(*samples)
     p_value = None if test is None else p_beyond(test, -tolerance_pp, tolerance_pp)
-    why = None if by_unit else "the two sides have no scores in common: the interval is over runs only"
-    found = _ComparedMetric(estimate, _judge_difference(estimate, metric, tolerance_pp), why, test, p_value)
+    change = _judge_difference(estimate, metric, tolerance_pp)
     if by_unit is None:
-        return found
-    share_pp = PERCENT * by_unit.left_out / (by_unit.left_out + by_unit.n)
-    return _with_left_out(found, case, by_unit, could_hide=share_pp > tolerance_pp)
+        why = "the two sides have no scores in common: the interval is over runs only"
+        return _ComparedMetric(estimate, change, why, test, p_value)
+    possible = _judge_difference(_of_all_units(by_unit), metric, tolerance_pp)
+    return _ComparedMetric(estimate, possible, _why_left_out(case, by_unit, possible is not change), test, p_value)
 
 
-def _with_left_out(found: _ComparedMetric, case: Case, by_unit: UnitEffect, *, could_hide: bool) -> _ComparedMetric:
-    """Says how many units were not compared. `could_hide`: a change beyond the tolerance; there is no verdict then."""
-    if not by_unit.left_out:
-        return found
+def _of_all_units(by_unit: UnitEffect) -> Estimate:
+    """The interval of a difference in percentage points, if any unit that is left out could go from 0 to 100 %, or
+    back."""
+    found, share = by_unit.estimate, by_unit.left_out / (by_unit.left_out + by_unit.n)
+    lower, upper = (
+        None if bound is None else (1 - share) * bound + share * most
+        for bound, most in ((found.lower, -PERCENT), (found.upper, PERCENT))
+    )
+    return replace(found, lower=lower, upper=upper)
+
+
+def _why_left_out(case: Case, by_unit: UnitEffect | None, could_decide: bool) -> str | None:
+    """How many units were not compared. `could_decide`: whether there is no verdict because of them."""
+    if by_unit is None or not by_unit.left_out:
+        return None
     unit = unit_of(case)
-    why = f"{counted(by_unit.left_out, unit)} left out: on one side only, or with different labels"
-    return replace(found, why=why, change=Change.UNCLEAR if could_hide else found.change)
+    told = f"{counted(by_unit.left_out, unit)} left out: on one side only, or with different labels"
+    return f"{told}; they could change the verdict" if could_decide else told
 
 
 def _over_units(case: Case, metric: Metric, before: UnitScores, after: UnitScores) -> UnitEffect | None:

@@ -145,22 +145,57 @@ def test_accuracy_is_compared_image_by_image(tmp_path: Path) -> None:
     assert compare(*sides, metrics=["top1_percent"], tolerance_pp=50.0).changes[0].change is Change.SAME
 
 
-@pytest.mark.parametrize(
-    ("tolerance_pp", "verdict"), [(1.0, Change.UNCLEAR), (PERCENT * RELABELLED / IMAGES, Change.SAME)]
-)
-def test_images_that_are_not_compared_are_counted(tmp_path: Path, tolerance_pp: float, verdict: Change) -> None:
-    """Those with other labels tell no change, and many of them could hide one."""
-    case = INFER.with_factors(workload="accuracy")
-    header, *before = predictions_csv("fp32").splitlines()
-    after = [re.sub(r",(\d),", r",1\1,", line, count=1) for line in before[:RELABELLED]] + before[RELABELLED:]
+def _scored(folder: Path, case: Case, metric: str, tables: Sequence[str], tolerance_pp: float = 1.0) -> Comparison:
+    """Two campaigns of one run, whose predictions are `tables`."""
     sides = []
-    for name, rows in (("a", before), ("b", after)):
-        builder = CampaignBuilder(tmp_path / name, [case], repetitions=1)
-        builder.run(case, 1, {"top1_percent": 90.0}, predictions="\n".join([header, *rows]) + "\n")
+    for name, table in zip("ab", tables, strict=True):
+        builder = CampaignBuilder(folder / name, [case], repetitions=1)
+        builder.run(case, 1, {metric: 90.0}, predictions=table)
         sides.append(load(builder.path))
-    (change,) = compare(*sides, metrics=["top1_percent"], tolerance_pp=tolerance_pp).changes
+    return compare(*sides, metrics=[metric], tolerance_pp=tolerance_pp)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("wrong", "tolerance_pp", "verdict"),
+    [
+        (0, 2.0, Change.UNCLEAR),
+        (0, PERCENT * RELABELLED / IMAGES, Change.UNCLEAR),
+        (0, 20.0, Change.SAME),
+        (60, 1.0, Change.UNCLEAR),
+        (200, 1.0, Change.WORSE),
+    ],
+)
+def test_images_that_are_not_compared_count_as_if_all_had_changed(
+    tmp_path: Path, wrong: int, tolerance_pp: float, verdict: Change, turned: bool
+) -> None:
+    """Those with other labels tell no change; they take a verdict away only where they could undo it."""
+    header, *before = predictions_csv("fp32").splitlines()
+    after = [re.sub(r",(\d),", r",1\1,", line, count=1) for line in before[:RELABELLED]]
+    after += [re.sub(r",\d,true", ",99,true", line) for line in before[RELABELLED:][:wrong]]
+    after += before[len(after) :]
+    tables = ["\n".join([header, *rows]) + "\n" for rows in (before, after)]
+    case = INFER.with_factors(workload="accuracy")
+    sides = tables[::-1] if turned else tables
+    (change,) = _scored(tmp_path, case, "top1_percent", sides, tolerance_pp=tolerance_pp).changes
+    assert change.change is (Change.BETTER if turned and verdict is Change.WORSE else verdict)
+    could = "; they could change the verdict" if verdict is Change.UNCLEAR else ""
+    assert change.why == f"{RELABELLED} images left out: on one side only, or with different labels{could}"
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1.0, Change.UNCLEAR), (0.5, Change.UNCLEAR), (2.0, Change.WORSE)])
+def test_only_a_worse_perplexity_is_one_whatever_a_missing_unit_would_say(
+    tmp_path: Path, times: float, verdict: Change
+) -> None:
+    """A unit can have any perplexity, so it could hide a regression; it must not let one pass."""
+    nats = [2 + 0.01 * math.sin(unit) for unit in range(50)]
+    sides = (nats, [one + math.log(times) for one in nats[:-1]])
+    tables = ["\n".join(["unit_id,nats", *(f"w-{at},{one}" for at, one in enumerate(side))]) + "\n" for side in sides]
+    case = Case(workload="accuracy", model="tinylm-small", runtime="torch")
+    (change,) = _scored(tmp_path, case, "perplexity", tables).changes
     assert change.change is verdict
-    assert change.why == f"{RELABELLED} images left out: on one side only, or with different labels"
+    assert change.why is not None
+    assert " left out: on one side only, or with different labels" in change.why
 
 
 def test_two_blocks_and_many_tests_overflow_nothing(tmp_path: Path) -> None:
