@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from pybench.analysis.statistics.estimate import NORMAL_95
 from pybench.document import Node
 from pybench.document.keys import WrongValue, described, read_number
 
@@ -113,10 +114,9 @@ class Distribution:
         return shown if self.form == "value" else f"{self.form} [{shown}]"
 
 
-def lognormal_of(value: float, lower: float, upper: float, probability: float = 0.95) -> Distribution:
-    """The log-normal distribution whose central interval of `probability` is as wide as that of an estimate."""
-    half = float(special.ndtri((1 + probability) / 2))
-    spread = math.log(upper / lower) / (2 * half) * UPPER_QUARTILE
+def lognormal_of(value: float, half: float) -> Distribution:
+    """The log-normal distribution with this median, whose central 95 % reach `half` up and down in the logarithm."""
+    spread = half / NORMAL_95 * UPPER_QUARTILE
     return Distribution("quartiles", (value * math.exp(-spread), value * math.exp(spread)))
 
 

@@ -6,10 +6,11 @@ A scenario adds the rest of the node as a share of what it calls processors, so 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pybench.analysis.statistics.estimate import SCATTERED, WIDE, Estimate
+from pybench.analysis.statistics.estimate import NORMAL_95, SCATTERED, WIDE, Estimate
 from pybench.case import catalogue_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
@@ -107,7 +108,7 @@ def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset
             f"{asked.metric} of {finding.case.title()}: {SCATTERED}",
             hint="run more repetitions, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
         )
-    return _distribution(found.estimate, found.absolute_95)
+    return _distribution(found.estimate, found.u_absolute)
 
 
 def _why_none(finding: CaseFinding, metric: Metric) -> str:
@@ -147,11 +148,15 @@ def _refuse_whole_nodes(asked: Mapping[str, Measured], file: str, known: Catalog
             raise ScenarioError(file, [one.place.problem(what, "write `other_power_ratio: 0`")])
 
 
-def _distribution(estimate: Estimate, absolute_95: float | None) -> Distribution:
-    """The mean with all that is unknown of it, the board's gain included; of one run without interval a number."""
+def _distribution(estimate: Estimate, u_absolute: float | None) -> Distribution:
+    """The mean with all that is unknown of it, the board's gain included; of one run without interval a number.
+
+    The interval over repetitions and that of the gain add in squares on the logarithmic scale, on which both are drawn.
+    """
     value, lower, upper = estimate.value, estimate.lower, estimate.upper
-    if absolute_95 is not None:
-        lower, upper = value - absolute_95, value + absolute_95
-    if lower is None or upper is None or upper <= lower:
-        return Distribution("value", (value,))
-    return lognormal_of(value, lower if lower > 0 else value**2 / upper, upper)
+    half = 0.0
+    if lower is not None and upper is not None and upper > lower:
+        half = math.log(upper / lower) / 2 if lower > 0 else math.log(upper / value)
+    if u_absolute:
+        half = math.hypot(half, math.log1p(NORMAL_95 * u_absolute / value))
+    return lognormal_of(value, half) if half else Distribution("value", (value,))

@@ -43,7 +43,7 @@ def test_listed_values_are_equally_likely() -> None:
 
 
 def test_a_measured_value_keeps_its_interval() -> None:
-    bounds = lognormal_of(2.0, 1.6, 2.5).ppf(np.array([0.025, 0.5, 0.975]))
+    bounds = lognormal_of(2.0, math.log(1.25)).ppf(np.array([0.025, 0.5, 0.975]))
     assert bounds == pytest.approx([1.6, 2.0, 2.5])
 
 

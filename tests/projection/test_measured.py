@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from pybench.analysis.findings.cases import describe_cases
 from pybench.analysis.measurements import collect
-from pybench.analysis.statistics.estimate import SKEW_T, Estimate
+from pybench.analysis.statistics.estimate import SINGLE, SKEW_T, Estimate
 from pybench.analysis.units import collect_units
 from pybench.case import Case
 from pybench.case.yields import metrics_of
@@ -79,6 +80,28 @@ def test_an_interval_that_leans_is_drawn_as_wide_as_it_is() -> None:
     drawn = _distribution(Estimate(0.87, 0.46, 1.28, 5, SKEW_T), None)
     low, middle, high = drawn.ppf(np.array([0.025, 0.5, 0.975]))
     assert (middle, high / low) == pytest.approx((0.87, 1.28 / 0.46))
+
+
+def _factors(estimate: Estimate, u_absolute: float | None) -> tuple[float, float]:
+    """From the median to both ends of the central 95 %."""
+    low, middle, high = _distribution(estimate, u_absolute).ppf(np.array([0.025, 0.5, 0.975]))
+    return middle / low, high / middle
+
+
+def test_a_geometric_mean_is_drawn_as_wide_as_its_interval_and_the_gain_together() -> None:
+    """Also where the upper half is as long as the value, so that it leaves nothing below it."""
+    widths = []
+    for factor in (1.2, 1.99, 2.0, 2.01, 5.0):
+        estimate = Estimate(1.0, 1 / factor, factor, 2, SKEW_T)
+        assert _factors(estimate, None) == pytest.approx((factor, factor))
+        with_gain = math.exp(math.hypot(math.log(factor), math.log1p(1.959964 * 0.02)))
+        assert _factors(estimate, 0.02) == pytest.approx((with_gain, with_gain))
+        widths.append(with_gain)
+    assert widths == sorted(widths)
+
+
+def test_the_gain_alone_is_drawn_of_one_run() -> None:
+    assert _factors(Estimate(2.0, None, None, 1, SINGLE), 0.2) == pytest.approx((1.1959964, 1.1959964))
 
 
 def test_one_run_is_a_number(tmp_path: Path) -> None:

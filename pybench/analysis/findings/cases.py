@@ -32,9 +32,7 @@ class MetricFinding:
     """One metric of one case.
 
     estimate: None where no run has a value that counts; then `why_none` says why, or `bounds` has an interval
-    absolute_95: half the interval of the number itself, where it has an absolute uncertainty.
-        It allows for looks, as the estimate does. It adds to the spread of repetitions what they have in common, such
-        as a board's unknown gain.
+    u_absolute: the mean absolute standard uncertainty of the runs; None where a run has none
     points: block -> value behind the estimate
     bounds: the widest interval of an estimate that has no value
     over_units: whether the interval is over units of the data, whose scores were stored, and not over runs
@@ -42,7 +40,7 @@ class MetricFinding:
 
     metric: Metric
     estimate: Estimate | None
-    absolute_95: float | None
+    u_absolute: float | None
     median: float | None
     points: Mapping[int, float]
     bounds: tuple[float, float] | None
@@ -56,6 +54,20 @@ class MetricFinding:
     def is_geometric(self) -> bool:
         """Whether the mean is geometric, as `estimate_of` takes it."""
         return self.metric.mean == "geometric" and all(value > 0 for value in self.points.values())
+
+    @property
+    def absolute_95(self) -> float | None:
+        """Half the interval of the number itself, where it has an absolute uncertainty; it allows for looks, as the
+        estimate does. None also where repetitions scatter too much for an interval.
+
+        Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in
+        squares. The part of it that does average out is then counted twice; it is small against the board's gain.
+        """
+        if self.estimate is None or self.u_absolute is None or self.estimate.method == WIDE:
+            return None
+        bounds = [bound for bound in (self.estimate.lower, self.estimate.upper) if bound is not None]
+        spread = max((abs(bound - self.estimate.value) for bound in bounds), default=0.0)
+        return math.hypot(spread, NORMAL_95 * self.u_absolute)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -190,7 +202,7 @@ def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None,
     return MetricFinding(
         metric=metric,
         estimate=estimate,
-        absolute_95=_absolute_95(estimate, cell),
+        u_absolute=_u_absolute(cell),
         median=statistics.median(values) if values else None,
         points=dict(sorted(cell.values.items())),
         bounds=bounds,
@@ -202,19 +214,9 @@ def _describe_metric(metric: Metric, cell: MetricValues, share: Estimate | None,
     )
 
 
-def _absolute_95(estimate: Estimate | None, cell: MetricValues) -> float | None:
-    """Nothing of a run's absolute uncertainty is taken to average out: it and the spread of repetitions add in squares.
-
-    The part of it that does average out is then counted twice; it is small against the board's gain.
-    None also where repetitions scatter too much for an interval.
-    """
-    if estimate is None or not cell.u_absolute or cell.u_absolute.keys() != cell.values.keys():
-        return None
-    if estimate.method == WIDE:
-        return None
-    bounds = [bound for bound in (estimate.lower, estimate.upper) if bound is not None]
-    spread = max((abs(bound - estimate.value) for bound in bounds), default=0.0)
-    return math.hypot(spread, NORMAL_95 * statistics.fmean(cell.u_absolute.values()))
+def _u_absolute(cell: MetricValues) -> float | None:
+    is_known = bool(cell.u_absolute) and cell.u_absolute.keys() == cell.values.keys()
+    return statistics.fmean(cell.u_absolute.values()) if is_known else None
 
 
 def estimate_of(metric: Metric, values: Sequence[float], tests: int = 1) -> Estimate | None:
