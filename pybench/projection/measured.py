@@ -87,7 +87,12 @@ def _measured(asked: Mapping[str, Measured], dataset: Dataset | None, file: str)
 
 
 def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset) -> Distribution:
-    """What the campaign says of one input. Raises UsageError where it says nothing."""
+    """What the campaign says of one input. Raises UsageError where it says nothing.
+
+    A draw is no test, so its interval has 95 % also in a campaign whose intervals allow for looks.
+    """
+    from pybench.analysis.findings.cases import estimate_of
+
     finding = findings[dataset.plan.named(asked.case, dataset.campaign.path).id]
     metrics = finding.case.catalogue.metrics
     fitting = [row.name for row in metrics.values() if part_of(row)]
@@ -96,19 +101,20 @@ def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset
             f"{asked.metric} is no energy of a token, idle power included", hint=f"one of {', '.join(fitting)}"
         )
     found = finding.metrics.get(asked.metric)
-    if found is None or found.estimate is None:
+    estimate = None if found is None else estimate_of(found.metric, list(found.points.values()))
+    if found is None or estimate is None:
         known = [name for name, one in finding.metrics.items() if name in fitting and one.estimate is not None]
         instead = f"use {' or '.join(known)} of this case" if known else "name a case that has it"
         raise UsageError(
             f"{finding.case.title()} has no {asked.metric}: {_why_none(finding, metrics[asked.metric])}",
             hint=f"{instead}, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
         )
-    if found.estimate.method == WIDE:
+    if estimate.method == WIDE:
         raise UsageError(
             f"{asked.metric} of {finding.case.title()}: {SCATTERED}",
             hint="run more repetitions, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
         )
-    return _distribution(found.estimate, found.u_absolute)
+    return _distribution(estimate, found.u_absolute)
 
 
 def _why_none(finding: CaseFinding, metric: Metric) -> str:

@@ -15,6 +15,7 @@ from pybench.analysis.measurements import collect
 from pybench.analysis.statistics.estimate import SINGLE, SKEW_T, Estimate
 from pybench.analysis.units import collect_units
 from pybench.case import Case
+from pybench.case.repetitions import Stop, StoppingRule
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import METRICS
@@ -39,11 +40,13 @@ def decoder() -> Case:
     return Case(workload="infer", model="tinylm-small", runtime="torch", batch=4)
 
 
-def campaign(folder: Path, u_absolute: float | None = None, blocks: int = len(ENERGIES_J)) -> Dataset:
-    builder = CampaignBuilder(folder / "campaign", [decoder()], repetitions=blocks)
+def campaign(
+    folder: Path, u_absolute: float | None = None, blocks: int = len(ENERGIES_J), rule: StoppingRule | None = None
+) -> Dataset:
+    builder = CampaignBuilder(folder / "campaign", [decoder()], repetitions=blocks, declared=[], rule=rule)
     for block, energy_j in enumerate(ENERGIES_J[:blocks], start=1):
         builder.run(decoder(), block, {METRIC: Quantity(value=energy_j, u_absolute=u_absolute)})
-    return load(builder.path)
+    return load(builder.path, stop=None if rule is None else Stop(blocks, "blocks"))
 
 
 def resolved(folder: Path, dataset: Dataset | None, case: str, metric: str = METRIC) -> Distribution:
@@ -61,6 +64,19 @@ def test_repetitions_and_the_boards_gain_make_the_spread(tmp_path: Path) -> None
     assert alone.ppf(middle) == pytest.approx(2.0, rel=0.01)
     assert 2.05 < float(alone.ppf(end)[0]) < 2.2
     assert float(with_gain.ppf(end)[0]) > 2.35
+
+
+@pytest.mark.parametrize("u_absolute", [None, 0.03])
+def test_looks_at_a_campaign_spread_no_draw(tmp_path: Path, u_absolute: float | None) -> None:
+    """Of intervals, they ask for more than 95 %."""
+    looked = campaign(tmp_path / "looked", u_absolute, rule=StoppingRule(20))
+    measurements = collect(looked)
+    (found,) = describe_cases(looked, measurements, collect_units(looked, measurements))
+    estimate = found.metrics[METRIC].estimate
+    assert estimate is not None
+    assert estimate.confidence > 0.95
+    once = campaign(tmp_path / "once", u_absolute)
+    assert resolved(tmp_path, looked, decoder().id) == resolved(tmp_path, once, decoder().id)
 
 
 @pytest.mark.parametrize("u_absolute", [None, 0.03])
