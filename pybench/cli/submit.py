@@ -170,8 +170,10 @@ class _Request:
     def work(self, folder: Path, count: int) -> SubmissionWork:
         """Jobs start elsewhere: their paths are absolute."""
         from pybench.cluster.script import SubmissionWork
+        from pybench.cluster.submission import planned_digest
 
-        return SubmissionWork(self.campaign.path.absolute(), self.plan.name, folder.absolute(), count, self.arguments)
+        path, planned = self.campaign.path.absolute(), planned_digest(self.plan)
+        return SubmissionWork(path, self.plan.name, folder.absolute(), count, self.arguments, planned)
 
 
 def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
@@ -185,13 +187,14 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
     with submission.locked(request.campaign):
         former = submission.submissions(request.campaign)
         count = submission.shard_count(request.plan, request.shards, former)
-        busy = submission.live_shards(former, count)
+        live = submission.live_shards(former, count)
         close_ended(request.campaign, request.plan)
         missing = submission.missing_shards(request.campaign, request.plan, request.options, count)
+        number = submission.next_number(request.campaign)
+        work = request.work(request.campaign.submission(number), count)
+        busy = submission.left_to(live, missing, work)
         wanted = [shard for shard in missing if shard not in busy]
         if wanted:
-            number = submission.next_number(request.campaign)
-            work = request.work(request.campaign.submission(number), count)
             scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former))
             submission.write_scripts(work.folder, scripts, request.site_text)
             submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
@@ -264,5 +267,5 @@ def _extent(wanted: Sequence[int], count: int) -> str:
     return f"{len(wanted)} of {counted(count, 'shard')}"
 
 
-def _left_to(busy: set[int]) -> str:
+def _left_to(busy: Sequence[int]) -> str:
     return f"; {counted(len(busy), 'shard')} already in the queue" if busy else ""

@@ -31,6 +31,7 @@ class SubmissionWork:
     folder: the submission's own, with its logs
     shards: how many jobs share the runs
     arguments: of every `pybench run`
+    planned: a digest of the runs that the plan has
     """
 
     campaign: Path
@@ -38,6 +39,7 @@ class SubmissionWork:
     folder: Path
     shards: int
     arguments: tuple[str, ...] = ()
+    planned: str = ""
 
     @property
     def logs(self) -> Path:

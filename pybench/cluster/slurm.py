@@ -26,6 +26,7 @@ ENDED = frozenset(
         *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
     }
 )
+WAITING = "PENDING"
 _FIELDS = {"ArrayJobID": 20, "ArrayTaskID": 20, "State": 20, "RestartCnt": 12, "NodeList": 80, "Reason": 80}
 _JOB = re.compile(r"(\d+)(;[^\s;]+)?")
 
@@ -50,6 +51,11 @@ class JobState:
     @property
     def has_ended(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its script may be at work, or has been since it was last queued."""
+        return self.state != WAITING
 
 
 def find_sbatch() -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -30,6 +32,7 @@ from pybench.cluster.script import LOGS, Chunk, SubmissionWork, artefacts_script
 from pybench.cluster.site import SiteImage, SlurmSite
 from pybench.errors import CorruptError, InputError, UsageError
 from pybench.runner import Options, Shard, pending_runs
+from pybench.words import counted
 
 DRY_RUN = "dry-run"
 SHARDS, ARTEFACTS, CHECK = "shards", "artefacts", "check"
@@ -70,13 +73,37 @@ class SubmittedJob:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What submission.json says. `shards`: into how many the campaign is cut."""
+    """What submission.json says.
+
+    shards: into how many the campaign is cut
+    arguments: of every `pybench run`; None: an older pybench did not store them
+    planned: `planned_digest` of the plan as it was submitted; None likewise
+    """
 
     number: int
     folder: Path
     scheduler: str
     shards: int
+    arguments: tuple[str, ...] | None
+    planned: str | None
     jobs: tuple[SubmittedJob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveShard:
+    """A shard that a job of an earlier submission still runs, or waits to run.
+
+    has_begun: whether its list of runs is that of the plan as it was then; what waits will read the plan of now
+    """
+
+    submission: Submission
+    has_begun: bool
+
+    def why_not(self, work: SubmissionWork) -> str | None:
+        """Why it may not do all that `work` would; None: it does."""
+        if self.submission.arguments != work.arguments:
+            return "for a `run` with other options"
+        return "begun before the plan changed" if self.has_begun and self.submission.planned != work.planned else None
 
 
 # --- what is to be done ---------------------------------------------------------------------------------------------
@@ -101,24 +128,50 @@ def missing_shards(campaign: CampaignDirectory, plan: ResolvedPlan, options: Opt
     return [index for index in range(1, count + 1) if any(Shard(index, count).takes(block) for block in blocks)]
 
 
-def live_shards(former: Sequence[Submission], count: int) -> set[int]:
+def planned_digest(plan: ResolvedPlan) -> str:
+    """Of the runs that the plan has: the sha256 of its cases with their numbers of blocks."""
+    runs = sorted(f"{case.id} {plan.repetitions.of(case)}\n" for case in plan.cases)
+    return hashlib.sha256("".join(runs).encode()).hexdigest()
+
+
+def live_shards(former: Sequence[Submission], count: int) -> dict[int, LiveShard]:
     """Shards that jobs of earlier submissions still run or wait to run.
 
     Raises UsageError where those are cut in another way: two jobs would tear a block apart between them.
     """
     jobs = [job for submission in former for job in submission.jobs if job.role == SHARDS]
     states = slurm.queue(job.id for job in jobs)
-    found = set()
+    found: dict[int, LiveShard] = {}
     for submission in former:
         tasks = {name: shard for job in submission.jobs if job.role == SHARDS for name, shard in job.tasks().items()}
-        alive = {shard for name, shard in tasks.items() if name in states and not states[name].has_ended}
+        alive = {
+            shard: LiveShard(submission, states[name].has_begun)
+            for name, shard in tasks.items()
+            if shard is not None and name in states and not states[name].has_ended
+        }
         if alive and submission.shards != count:
             raise UsageError(
                 f"submission {submission.number:02d} has {len(alive)} of {submission.shards} shards in the queue",
                 hint=f"give --shards {submission.shards}, or `pybench cancel` the campaign first",
             )
-        found |= {shard for shard in alive if shard is not None}
+        found |= alive
     return found
+
+
+def left_to(live: Mapping[int, LiveShard], missing: Iterable[int], work: SubmissionWork) -> list[int]:
+    """The shards with missing runs that jobs in the queue do.
+
+    Raises UsageError where such a job may leave some of them out: a second job would tear a block apart.
+    """
+    left = [shard for shard in missing if shard in live]
+    whys = Counter(why for shard in left if (why := live[shard].why_not(work)) is not None)
+    if whys:
+        said = "; ".join(f"{counted(count, 'shard')} {why}" for why, count in whys.items())
+        raise UsageError(
+            f"jobs in the queue may leave out some of the missing runs: {said}",
+            hint="submit again when they have ended, or `pybench cancel` the campaign first",
+        )
+    return left
 
 
 def scripts_of(
@@ -196,7 +249,7 @@ def submit(number: int, work: SubmissionWork, scripts: Sequence[Script], in_turn
             slurm.cancel([job.id for job in jobs])
         shutil.rmtree(work.folder, ignore_errors=True)
         raise
-    return Submission(number, work.folder, SLURM, work.shards, tuple(jobs))
+    return Submission(number, work.folder, SLURM, work.shards, work.arguments, work.planned, tuple(jobs))
 
 
 def submissions(campaign: CampaignDirectory) -> list[Submission]:
@@ -261,6 +314,8 @@ def _to_json(work: SubmissionWork, jobs: Sequence[SubmittedJob]) -> dict[str, An
         "scheduler": SLURM,
         "submitted_utc": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "shards": work.shards,
+        "arguments": list(work.arguments),
+        "planned": work.planned,
         "jobs": [
             {
                 "script": job.script,
@@ -278,7 +333,9 @@ def _read(folder: Path, number: int) -> Submission:
     content = read_json(path)
     try:
         jobs = tuple(_job(stored) for stored in content["jobs"])
-        return Submission(number, folder, content["scheduler"], int(content["shards"]), jobs)
+        arguments = None if "arguments" not in content else tuple(content["arguments"])
+        planned = content.get("planned")
+        return Submission(number, folder, content["scheduler"], int(content["shards"]), arguments, planned, jobs)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: {error!r}", hint=f"restore it, or remove {folder}") from error
 

@@ -131,6 +131,69 @@ def test_a_dry_run_for_kubernetes_takes_no_number(plan: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == f"{cluster / 'submission-01' / 'job.yaml'}\n"
 
 
+@pytest.fixture
+def squeue(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Slurm's commands where the three tasks of job 1 are in the state that this file says."""
+    state = tmp_path / "state"
+    state.write_text("PENDING")
+    rows = "for task in 1 2 3; do printf '%-20s%-20s%-20s%-12s%-80s%-80s\\n' 1 $task $(cat state) 0 n1 None; done"
+    commands = {"sbatch": "echo >> jobs; wc -l < jobs", "squeue": f'case "$*" in *--jobs=1\\ *) {rows};; esac'}
+    for name, body in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return state
+
+
+@pytest.mark.parametrize(
+    ("state", "first", "then", "said"),
+    [
+        ("PENDING", [], [], None),
+        ("RUNNING", [], [], None),
+        ("PENDING", ["--filter", "iterations=1"], [], "3 shards for a `run` with other options"),
+        ("RUNNING", [], ["--retry-failed"], "3 shards for a `run` with other options"),
+        ("RUNNING", [], ["--repetitions", "6"], "3 shards begun before the plan changed"),
+        ("PENDING", [], ["--repetitions", "6"], None),  # it reads the plan when it begins
+        ("RUNNING", [], ["--set", "criteria=[{baseline: {iterations: 1}}]"], None),  # the runs are the same
+    ],
+)
+def test_what_a_job_in_the_queue_may_leave_out_is_not_left_to_it(
+    plan: Path,
+    squeue: Path,
+    capsys: pytest.CaptureFixture[str],
+    state: str,
+    first: list[str],
+    then: list[str],
+    said: str | None,
+) -> None:
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    assert main([*command, *first]) == 0
+    squeue.write_text(state)
+    capsys.readouterr()
+    code = main([*command, *then])
+    printed = capsys.readouterr()
+    if said is None:
+        assert (code, printed.out) == (0, "nothing to submit; 3 shards already in the queue\n"), printed.err
+        return
+    assert (code, printed.out) == (2, "")
+    assert f"jobs in the queue may leave out some of the missing runs: {said}" in printed.err
+    squeue.write_text("COMPLETED")
+    assert main([*command, *then]) == 0
+    assert "3 of 3 shards submitted" in capsys.readouterr().err
+
+
+def test_a_submission_of_an_older_pybench_may_leave_out_anything(
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    assert main(command) == 0
+    path = Path("results/trial/cluster/submission-01/submission.json")
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({name: stored[name] for name in stored if name not in ("arguments", "planned")}))
+    assert main(command) == 2
+    assert "3 shards for a `run` with other options" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -243,6 +243,8 @@ def test_submitting_again_submits_what_is_missing(
     assert capsys.readouterr().out == "nothing to submit; 1 shard already in the queue\n"
     assert one.submit("--shards", "2") == 2
     assert "has 1 of 4 shards in the queue" in capsys.readouterr().err
+    assert one.submit("--retry-failed") == 2
+    assert "1 shard for a `run` with other options" in capsys.readouterr().err
     cluster.ask("scancel", one.check_job)
     cluster.ask("scontrol", "release", one.task)
     cluster.wait_for(one.task, "COMPLETED")
