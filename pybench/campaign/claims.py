@@ -112,6 +112,18 @@ def _may_be_at_work(other: Claimant, age_s: float, claimant: Claimant) -> bool:
     return age_s < STALE_S
 
 
+def owner_text(path: Path, claimant: Claimant) -> str | None:
+    """The process that made the claim at `path`, in words; None where there is none. With its last sign of life where
+    `claimant` cannot see the process, because its claim is then believed for `STALE_S`."""
+    other, age_s = read_claimant(path), heartbeat_age_s(path)
+    if other is None or age_s is None:
+        return None
+    if (other.boot_id, other.pid_namespace) == (claimant.boot_id, claimant.pid_namespace):
+        return f"process {other.pid}"
+    heard = f"heard of {max(age_s, 0.0):.0f} s ago, taken for dead after {STALE_S:.0f} s"
+    return f"process {other.pid} on {other.machine} ({heard})"
+
+
 def touch(path: Path) -> None:
     """The heartbeat. A file system that refuses it costs other hosts certainty, not this run."""
     with contextlib.suppress(OSError):

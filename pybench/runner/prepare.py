@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pybench.campaign import layout, storage
-from pybench.campaign.claims import Claimant, claim, is_dead, touch
+from pybench.campaign.claims import Claimant, claim, is_alive, is_dead, owner_text, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.recipe import Recipe
 from pybench.case.case import ROWS
@@ -68,6 +68,7 @@ def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
     """
     _remove_leftovers(maker)
     outcomes: dict[str, Outcome] = {}
+    named: set[str] = set()
     missing = list(recipes)
     while missing and not maker.interruption.asked:
         made_elsewhere = []
@@ -77,7 +78,8 @@ def prepare(recipes: Iterable[Recipe], maker: Maker) -> dict[str, Outcome]:
                 made_elsewhere.append(recipe)
             else:
                 outcomes[recipe.digest] = outcome
-        if len(made_elsewhere) == len(missing):
+        if len(made_elsewhere) == len(missing) and not maker.interruption.asked:
+            _name_others([recipe for recipe in missing if recipe.digest not in named], named, maker)
             time.sleep(WAIT_S)
         missing = made_elsewhere
     return outcomes
@@ -90,6 +92,16 @@ def _outcome(recipe: Recipe, known: Mapping[str, Outcome], maker: Maker) -> Outc
     if failed:
         return failed[0]
     return None if None in needed else _made(recipe, maker)
+
+
+def _name_others(recipes: Iterable[Recipe], named: set[str], maker: Maker) -> None:
+    """Says who is making what this runner waits for; adds the digests of what was said to `named`."""
+    for recipe in recipes:
+        claims = maker.campaign.artefacts.glob(f".{recipe.digest}.attempt-*{layout.CLAIM_SUFFIX}")
+        path = next((path for path in claims if is_alive(path, maker.claimant)), None)
+        if path is not None and (text := owner_text(path, maker.claimant)) is not None:
+            named.add(recipe.digest)
+            maker.note(f"waiting for {recipe.title()}, which {text} is making")
 
 
 def _remove_leftovers(maker: Maker) -> None:

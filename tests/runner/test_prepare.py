@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -308,6 +311,29 @@ def test_what_another_runner_is_making_is_passed_over_until_the_rest_is_made(mak
 
     assert outcome_of(replace(maker, announce=announce), of=(BROKEN, SEARCH)) == "build_failed"
     assert announced == [SEARCH, BROKEN]
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_who_makes_what_is_waited_for_is_said_once(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    theirs = maker.campaign.artefacts / f".{BROKEN.digest}.attempt-01.claim"
+    other = other_runner(maker).claimant
+    assert claim(theirs, other if is_here else replace(other, host="node7", pid_namespace="of a container"))
+    os.utime(theirs, (time.time() - 12, time.time() - 12))
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            theirs.unlink()
+
+    monkeypatch.setattr("pybench.runner.prepare.time", SimpleNamespace(sleep=wait))
+    said: list[str] = []
+    prepare([BROKEN, Recipe("engine", (), (("model", BROKEN),))], replace(maker, note=said.append))
+    where = "" if is_here else r" on node7 \(heard of 1[2-9] s ago, taken for dead after 300 s\)"
+    assert re.fullmatch(rf"waiting for {BROKEN.title()}, which process 1{where} is making", said[0])
+    assert [text for text in said[1:] if "waiting" in text] == []
 
 
 def test_what_needs_an_artefact_of_another_runner_is_made_after_it(maker: Maker) -> None:
