@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Optional
 
@@ -174,6 +175,7 @@ def _make_artefacts(
                 print(f"{digest[:12]}  {outcome.name}: {outcome.why}")
         made = f"{counts_text(counts)} of {counted(len(outcomes), 'artefact')}" if outcomes else "no artefact to make"
         print(f"{made} in {campaign.path}")
+        _name_failures(counts, "artefact")
         selected = [case for case in plan.cases if options.selected is None or case.id in options.selected]
         if left := sum(machine.unsupported(case) is not None for case in selected):
             print(
@@ -205,12 +207,20 @@ def _case_id(plan: ResolvedPlan, prefix: str) -> str:
     return fitting[0]
 
 
+def _name_failures(outcomes: Mapping[str, int], what: str) -> None:
+    failed = runner.failures(outcomes)
+    if failed:
+        stays, each = ("stays as it is", "it") if failed == 1 else ("stay as they are", "them")
+        print(f"{counted(failed, what)} failed and {stays}: --retry-failed repeats {each}")
+
+
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
     plan = read_resolved_plan(campaign)
     if as_json:
         print_json({"directory": str(campaign.path), **tally_json(result), **stopping_json(plan.repetitions)})
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
+    _name_failures(result.outcomes, "run")
     for name, count in sorted(result.invalid.items()):
         told = Counter({reason: runs for (part, reason), runs in result.reasons.items() if part == name})
         why = f", mostly {told.most_common(1)[0][0]}" if told else ""

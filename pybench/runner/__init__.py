@@ -26,7 +26,7 @@ from pybench.runner.campaign import make_artefacts, run_campaign
 from pybench.runner.opening import changed_cases, open_for_running, planned_before
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
-from pybench.runner.standing import Tally, pending_runs, tally, uncounted
+from pybench.runner.standing import Tally, failures, pending_runs, tally, uncounted
 from pybench.runner.unfinished import unfinished_makings
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Shard",
     "Tally",
     "changed_cases",
+    "failures",
     "make_artefacts",
     "open_for_running",
     "parse_shard",

@@ -42,7 +42,7 @@ class Outcome:
 def judge(end: WorkerEnd) -> Outcome:
     """The outcome of a worker that has ended."""
     if end.stopped == "timeout":
-        return Outcome("timeout", Reason(Cause.TIMEOUT, f"stopped after {end.wall_s:.1f} s"))
+        return Outcome("timeout", Reason(Cause.TIMEOUT, f"stopped after {end.wall_s:.1f} s, because of --timeout"))
     if end.stopped == "interrupted":
         return Outcome("interrupted", Reason(Cause.ASKED_TO_STOP))
     report = end.report or {}

@@ -7,7 +7,7 @@ All of it is read from the directory each time it is asked for; nothing is remem
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pybench.campaign import layout
@@ -82,6 +82,11 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
                 (name, reason) for name, found in invalid.items() for reason in found.get("reasons") or ()
             )
     return result
+
+
+def failures(outcomes: Mapping[str, int]) -> int:
+    """How many ended in a way that only `--retry-failed` repeats. `outcomes`: of runs or of artefacts, with counts."""
+    return sum(count for name, count in outcomes.items() if name not in {*layout.COVERING, *AGAIN, "missing"})
 
 
 def uncounted(campaign: CampaignDirectory, plan: ResolvedPlan) -> int:

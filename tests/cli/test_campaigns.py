@@ -204,9 +204,14 @@ def test_an_artefact_that_cannot_be_made_ahead_is_named(plan: Path, capsys: pyte
     write_classifier(plan.parent / "mine.onnx")
     plan.write_text(PLAN.replace("noop, iterations: [1, 2]", OWN_INT8))
     assert main(["run", str(plan), "--artefacts-only", "--timeout", "0.01"]) == 1
-    named, counted = capsys.readouterr().out.splitlines()
-    assert "  build_failed: " in named
+    named, counted, hint = capsys.readouterr().out.splitlines()
+    assert re.search(r"  build_failed: stopped after \S+ s, because of --timeout$", named)
     assert counted == "1 build_failed of 1 artefact in results/trial"
+    assert hint == "1 artefact failed and stays as it is: --retry-failed repeats it"
+    assert main(["run", str(plan)]) == 1
+    counted, hint = capsys.readouterr().out.splitlines()
+    assert counted == "2 build_failed of 2 runs in results/trial"
+    assert hint == "2 runs failed and stay as they are: --retry-failed repeats them"
 
 
 def test_cases_that_cannot_run_here_get_no_artefacts_and_are_counted(
