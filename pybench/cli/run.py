@@ -48,7 +48,9 @@ _MaxFailures = Annotated[Optional[int], typer.Option(min=1, metavar="N", help="S
 
 _Rerun = Annotated[
     Optional[list[str]],
-    typer.Option("--rerun", metavar="CASE", help="Repeat every run of this case (beginning of its id)."),
+    typer.Option(
+        "--rerun", metavar="CASE", help="Repeat every run of this case (beginning of its id), with each call anew."
+    ),
 ]
 
 
@@ -94,7 +96,7 @@ def run(
     Finished runs are kept; missing, killed and interrupted runs are done. Ctrl-C finishes the current run and stops; a
     second Ctrl-C stops that run, too. Exit code 0: every selected run ended ok, oom or unsupported, at least one is ok,
     and everything in the plan's `require` is valid. Exit code 75: SIGUSR1 stopped the campaign; the same command
-    continues it.
+    continues it, but begins --rerun anew.
     """
     source = read_source(plan, out, overrides, repetitions)
     campaign, resolved = source.campaign, source.plan
@@ -129,7 +131,7 @@ def run(
     if artefacts_only:
         raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
     result = _do(campaign, resolved, options, machine)
-    _print_result(campaign, result, as_json)
+    _print_result(campaign, result, is_rerun=bool(rerun), as_json=as_json)
     raise typer.Exit(_exit_code(result))
 
 
@@ -214,7 +216,7 @@ def _name_failures(outcomes: Mapping[str, int], what: str) -> None:
         print(f"{counted(failed, what)} failed and {stays}: --retry-failed repeats {each}")
 
 
-def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bool) -> None:
+def _print_result(campaign: CampaignDirectory, result: runner.Tally, *, is_rerun: bool, as_json: bool) -> None:
     plan = read_resolved_plan(campaign)
     if as_json:
         print_json({"directory": str(campaign.path), **tally_json(result), **stopping_json(plan.repetitions)})
@@ -231,6 +233,12 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, as_json: bo
         print(f"in progress in another process: {counted(result.busy, 'run')}")
     if result.too_many_failures:
         print("stopped after --max-failures failures")
+    if result.unrepeated:
+        print(f"not repeated: {counted(result.unrepeated, 'run')}")
     if result.interrupted:
-        print("interrupted: run the same command again to continue")
+        print(
+            "interrupted: the same command begins --rerun anew; without --rerun it does only what is missing"
+            if is_rerun
+            else "interrupted: run the same command again to continue"
+        )
         name_unfinished(campaign)

@@ -20,6 +20,7 @@ def tally_json(result: runner.Tally) -> Mapping[str, Any]:
         "required_but_invalid": dict(result.invalid),
         "interrupted": result.interrupted,
         "busy": result.busy,
+        "not_repeated": result.unrepeated,
     }
 
 

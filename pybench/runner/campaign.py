@@ -30,7 +30,7 @@ from pybench.runner.outcome import Outcome
 from pybench.runner.prepare import Maker, prepare
 from pybench.runner.schedule import PlannedRun, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
-from pybench.runner.standing import Tally, is_selected, is_wanted, outcomes_of, tally
+from pybench.runner.standing import Tally, has_settled, is_selected, is_wanted, outcomes_of, tally
 from pybench.runner.whole_blocks import done_elsewhere
 
 
@@ -61,7 +61,8 @@ def run_campaign(
         # Now, because no run of this pass is disturbed.
         hash_ended(campaign.path, itertools.takewhile(lambda _: not interruption.asked, runner.ended))
         last = None if options.last_block is None else options.last_block()
-        result = tally(campaign, plan, [run for run in planned if last is None or run.block <= last])
+        result = tally(campaign, plan, _until(last, planned))
+        result.unrepeated = sum(has_settled(campaign, run) for run in _until(last, pending[runner.begun :]))
     # After the context, so that no signal that it took is lost.
     result.interrupted = interruption.asked
     result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
@@ -91,6 +92,11 @@ def _is_beyond(options: Options, block: int) -> bool:
     """Whether a block that is about to begin is no longer wanted."""
     last = None if options.last_block is None else options.last_block()
     return last is not None and block > last
+
+
+def _until(last: int | None, runs: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """Those of no later block."""
+    return [run for run in runs if last is None or run.block <= last]
 
 
 def _interruption(claimant: Claimant) -> Interruption:
@@ -142,6 +148,7 @@ class _Runner:
     known: case id -> the outcome of a case that needs no worker
     again: (case id, block) of runs that are done and are done again
     failures: runs of this pass that do not cover their cell
+    begun: how many of the pending runs were done, or left to another runner
     busy: runs that another runner was at
     ended: folders of the runs of this pass
     """
@@ -150,6 +157,7 @@ class _Runner:
     known: Mapping[str, Outcome]
     again: frozenset[tuple[str, int]]
     failures: int = 0
+    begun: int = 0
     busy: list[PlannedRun] = field(default_factory=list)
     ended: list[Path] = field(default_factory=list)
     said_stopping: bool = False
@@ -165,6 +173,7 @@ class _Runner:
             block = planned.block
             if most is not None and self.failures >= most:
                 return True
+            self.begun += 1
             attempt = self._claim(planned)
             if attempt is None:
                 self.call.listener.skipped()

@@ -32,6 +32,7 @@ class Tally:
     checkpointed: whether SIGUSR1 stopped it, as batch jobs do
     too_many_failures: whether it ended itself for its failures
     busy: runs that another runner has claimed and not done yet
+    unrepeated: runs that it was to repeat, and did not: they have an outcome of before, which `outcomes` counts
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -42,6 +43,7 @@ class Tally:
     checkpointed: bool = False
     too_many_failures: bool = False
     busy: int = 0
+    unrepeated: int = 0
 
     @property
     def is_success(self) -> bool:
@@ -56,7 +58,7 @@ class Tally:
 
     @property
     def left(self) -> int:
-        return sum(self.outcomes[name] for name in ("missing", *AGAIN))
+        return sum(self.outcomes[name] for name in ("missing", *AGAIN)) + self.unrepeated
 
 
 def pending_runs(campaign: CampaignDirectory, plan: ResolvedPlan, options: Options) -> list[PlannedRun]:
@@ -106,6 +108,12 @@ def is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) ->
         return True
     outcome = latest.read_run()["outcome"]
     return outcome in AGAIN or (options.retry_failed and outcome not in layout.COVERING)
+
+
+def has_settled(campaign: CampaignDirectory, run: PlannedRun) -> bool:
+    """Whether a run has an outcome that no later call replaces without being asked."""
+    latest = campaign.latest(run.case.id, run.block)
+    return latest is not None and latest.read_run()["outcome"] not in AGAIN
 
 
 def outcomes_of(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:

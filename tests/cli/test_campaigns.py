@@ -460,6 +460,28 @@ def test_ctrl_c_is_answered_at_once_and_the_run_at_hand_is_finished(
     assert "run the same command again to continue" in out
 
 
+@pytest.mark.parametrize(("asked", "code"), [(signal.SIGINT, 130), (signal.SIGUSR1, 75)])
+def test_a_rerun_that_is_stopped_says_what_it_did_not_repeat_and_that_it_begins_anew(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: signal.Signals, code: int
+) -> None:
+    plan.write_text(PLAN.replace("repetitions: 2", "repetitions: 3").replace("iterations: [1, 2]", "iterations: 1"))
+    assert main(["run", str(plan)]) == 0
+    case = next(CampaignDirectory(Path("results/trial")).runs()).case_id
+    gate = gate_here(tmp_path / "gate", monkeypatch)
+    command = [sys.executable, "-m", "pybench.cli", "run", str(plan), "--rerun", case]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: list(Path("results").glob("trial/runs/*/*/attempt-02/stderr.log")))
+    process.send_signal(asked)
+    gate.open()
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == code
+    assert out.splitlines() == [
+        "3 ok of 3 runs in results/trial",
+        "not repeated: 2 runs",
+        "interrupted: the same command begins --rerun anew; without --rerun it does only what is missing",
+    ]
+
+
 def test_doctor_says_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     printed = capsys.readouterr().out
