@@ -18,7 +18,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ _IDENTITY = {
     layout.PLAN_RESOLVED: ("cases", "criteria", "require", "protocol"),
     layout.RECIPE: ("recipe",),
 }
+_CHECKED_BY = {layout.RUN: ("made",), layout.PLAN_RESOLVED: ("files", "plan_sha256")}  # digests that readers compare
 # Columns of CSV files that are no numbers: users' files name units and nodes.
 _TEXT_COLUMNS = {
     layout.PREDICTIONS: ("image_id", "unit_id", "group"),
@@ -45,6 +46,7 @@ _TEXT_COLUMNS = {
 _HOME_FOLDERS = (b"/home/", b"/homes/", b"/users/", b"/Users/")  # `_HOME` matches nothing without one of them
 _DIGEST = re.compile(r"[0-9a-f]{40,}")  # of files, cases and commits
 _DIGESTS_APART = re.compile(rf"({_DIGEST.pattern})")
+_PART_OF_DIGESTS = re.compile(r"[0-9a-f]{1,39}")  # a word that digests contain by chance; a longer one is meant
 _KEPT_WORDS = frozenset({"localhost", "localhost.localdomain", "root"})
 
 _DOUBTFUL = {
@@ -171,11 +173,10 @@ class Redactor:
             if len(word) >= _SHORTEST_WORD and word not in self.vocabulary:
                 text = self._replace(text, _whole(word), to)
         for word, to in self.words.items():
-            if word in text:
-                text = "".join(
-                    part if _DIGEST.fullmatch(part) else self._replace(part, re.escape(word), to)
-                    for part in _DIGESTS_APART.split(text)
-                )
+            if _has_word(text, word):
+                parts = _DIGESTS_APART.split(text) if _PART_OF_DIGESTS.fullmatch(word) else [text]
+                parts[::2] = [self._replace(part, re.escape(word), to) for part in parts[::2]]  # digests are between
+                text = "".join(parts)
         return text
 
     def _paths(self, text: str) -> str:
@@ -220,6 +221,7 @@ def plan_redaction(folder: Path, names: Iterable[str], rules: RedactionRules) ->
         found.files = {path: Path(path).name for path in sorted(files, key=len, reverse=True) if path.startswith("/")}
     found.words = _numbered(dict.fromkeys(rules.words), "redacted")
     _refuse_personal_identity(identity, found)
+    _refuse_digests(folder, names, [word for word in rules.words if _DIGEST.search(word)])
     found.vocabulary = frozenset(word for text in identity for word in re.findall(r"[\w.+-]+", text))
     return found
 
@@ -327,6 +329,20 @@ def _refuse_personal_identity(identity: Iterable[str], found: Redactor) -> None:
             )
 
 
+def _refuse_digests(folder: Path, names: Iterable[str], words: Sequence[str]) -> None:
+    """Raises `UsageError` where files are found or checked by a word that is a digest. Ids of cases are in names."""
+    for name in names if words else ():
+        fields = _CHECKED_BY.get(Path(name).name, ())
+        stored = _parse(folder / name, (folder / name).read_text(encoding="utf-8")) if fields else {}
+        texts = [name, *(text for field in fields for text in _texts(stored.get(field)))]
+        word = next((word for word in words if any(word in text for text in texts)), None)
+        if word is not None:
+            raise UsageError(
+                f"{word} is a digest by which {name} is found or checked, so it cannot be redacted",
+                hint=f"publish without --redact {word}",
+            )
+
+
 def _numbered(words: Mapping[str, None], stem: str) -> dict[str, str]:
     """Longer words first, so that `node1.site` is not taken for `node1`; numbers in the order of being met."""
     numbered = {word: f"{stem}-{number}" for number, word in enumerate(words, start=1)}
@@ -334,8 +350,11 @@ def _numbered(words: Mapping[str, None], stem: str) -> dict[str, str]:
 
 
 def _has_word(text: str, word: str) -> bool:
-    """Whether a text contains a word of the author's. A digest says nothing, whatever letters are in it."""
-    return word in text and any(word in part for part in _DIGESTS_APART.split(text) if not _DIGEST.fullmatch(part))
+    """Whether a text contains a word of the author's. Some letters of a digest are none; all of them, as of a key,
+    are."""
+    if not _PART_OF_DIGESTS.fullmatch(word):
+        return word in text
+    return word in text and any(word in part for part in _DIGEST.split(text))
 
 
 def _has_home(content: bytes) -> bool:

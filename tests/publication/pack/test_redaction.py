@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -23,9 +24,11 @@ from pybench.publication.pack.redaction import (
     plan_redaction,
     refuse_words_left,
 )
-from tests.publication.campaigns import FP32, HOST, SHORT_HOST, USER, build_small, environment
+from tests.publication.campaigns import ARTEFACT, FP32, HOST, SHORT_HOST, USER, WEIGHTS, build_small, environment
 from tests.publication.conftest import Published
 from tests.support.campaigns import CampaignBuilder
+
+MADE = hashlib.sha256(WEIGHTS).hexdigest()
 
 
 def _planned(campaign: CampaignDirectory, rules: RedactionRules | None = None) -> Redactor:
@@ -188,6 +191,35 @@ def test_letters_of_a_digest_are_no_word(tmp_path: Path) -> None:
     assert (stored["case_id"], stored["cautions"][0]["detail"]) == (FP32.id, "job of redacted-1")
     write_json(tmp_path / "staged.json", stored)
     refuse_words_left(tmp_path, ["staged.json"], [word])
+
+
+@pytest.mark.parametrize("word", ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", f"key-{'5' * 64}", "0f" * 32])
+@pytest.mark.parametrize("before", ["", "key ", "cafe"])
+def test_a_word_that_looks_like_a_digest_goes_and_is_found(tmp_path: Path, word: str, before: str) -> None:
+    """Keys of services and commits of private sources do."""
+    builder = build_small(tmp_path / "c")
+    name = f"runs/{FP32.id}/block-001/attempt-02/summary.json"
+    builder.run(FP32, 1, {"latency_mean_ms": 1.0}, labels={"note": before + word}, attempt=2)
+    write_json(tmp_path / "staged.json", {"note": before + word})
+    with pytest.raises(UsageError, match="where it cannot be redacted"):
+        refuse_words_left(tmp_path, ["staged.json"], [word])
+    redactor = _planned(builder.campaign, RedactionRules(words=(word,)))
+    text = _text(builder.campaign, redactor, name)
+    assert word not in text
+    assert f"{before}redacted-1" in text
+    assert redactor.unused_words == ()
+
+
+@pytest.mark.parametrize("word", [FP32.id, FP32.id[:40], ARTEFACT, f"artefacts/{ARTEFACT}", "a1" * 32, MADE])
+def test_a_digest_that_files_are_found_or_checked_by_is_refused(tmp_path: Path, word: str) -> None:
+    campaign = build_small(tmp_path / "c").campaign
+    plan = json.loads(campaign.plan_resolved.read_text())
+    write_json(campaign.plan_resolved, {**plan, "files": {"a": {"path": "/d/a", "sha256": "a1" * 32, "bytes": 1}}})
+    making = campaign.path / f"artefacts/{ARTEFACT}/run.json"
+    write_json(making, {**json.loads(making.read_text()), "made": {"weights.pt": MADE}})
+    with pytest.raises(UsageError, match=r"cannot be redacted") as refused:
+        _planned(campaign, RedactionRules(words=(word,)))
+    assert refused.value.hint == f"publish without --redact {word}"
 
 
 @pytest.mark.parametrize("word", ["", "a"])
