@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Optional
 
@@ -17,6 +17,7 @@ from pybench.campaign import storage
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.environments import refuse_changed_environments
 from pybench.campaign.resolved_plan import ResolvedPlan, read_resolved_plan
+from pybench.case import Case
 from pybench.cli.batch_jobs import close_ended_quietly
 from pybench.cli.containers import image_opener, launcher_for
 from pybench.cli.dry_run import preview, print_preview
@@ -36,7 +37,7 @@ from pybench.cli.options import (
 )
 from pybench.cli.progress import Progress
 from pybench.cli.show import counts_text, print_json
-from pybench.cli.source import name_coming_changes, open_source, read_source, selected_cases
+from pybench.cli.source import Source, name_coming_changes, open_source, read_source, selected_cases
 from pybench.cli.stopping import LastBlock, as_stopped, progress_text, refuse_parts, stopping_json
 from pybench.cli.tally import name_uncounted, name_unfinished, tally_json
 from pybench.errors import EXIT_CHECKPOINTED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
@@ -121,9 +122,7 @@ def run(
         machine = machine.open_files(selected, pending, resolved.files)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
-        name_coming_changes(source)
-        found = preview(campaign, as_stopped(campaign, resolved), selected, machine, options.shard)
-        print_json(found.as_json()) if as_json else print_preview(found)
+        _preview(source, selected, machine, options.shard, as_json)
         return
     open_source(source)
     close_ended_quietly(campaign, resolved)
@@ -133,6 +132,12 @@ def run(
     result = _do(campaign, resolved, options, machine)
     _print_result(campaign, result, is_rerun=bool(rerun), as_json=as_json)
     raise typer.Exit(_exit_code(result))
+
+
+def _preview(source: Source, selected: Sequence[Case], machine: Machine, shard: runner.Shard, as_json: bool) -> None:
+    name_coming_changes(source)
+    found = preview(source.campaign, as_stopped(source.campaign, source.plan), selected, machine, shard)
+    print_json(found.as_json()) if as_json else print_preview(found)
 
 
 def _do(campaign: CampaignDirectory, plan: ResolvedPlan, options: runner.Options, machine: Machine) -> runner.Tally:

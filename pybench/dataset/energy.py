@@ -147,9 +147,9 @@ def _read_channel(file: Path, value: str) -> tuple[Numbers, Numbers]:
     if not file.exists():
         return np.empty((0, 2)), np.empty(0)
     try:
-        table = pl.read_csv(file, schema_overrides={value: pl.Float64})
+        table = pl.read_csv(file, infer_schema=False)  # other columns may be of any kind
         times_s = _times_s(table)
-        values = table[value].to_numpy()
+        values = table[value].cast(pl.Float64).to_numpy()
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise CorruptError(f"{file} cannot be read: {str(error).splitlines()[0]}") from error
     kept = np.isfinite(times_s).all(axis=1) & np.isfinite(values)
@@ -159,13 +159,17 @@ def _read_channel(file: Path, value: str) -> tuple[Numbers, Numbers]:
 def _times_s(table: pl.DataFrame) -> Numbers:
     """Begin and end of each row; a table of an older pybench has them, and one of now has gaps and lengths.
 
-    Raises PolarsError for a table that has neither, or text in their place.
+    Raises PolarsError for a table that has neither, text in their place, or a row without a gap: the times of all rows
+    after it would be lost.
     """
     older = [name for name in ("call_s", "time_s", "return_s") if name in table.columns]
     if older:
         times_s: Numbers = table.select(pl.col(older[0], older[-1]).cast(pl.Float64)).to_numpy()
         return times_s[:, [0, -1]]
-    gap_ns = table["gap_ns"].cast(pl.Int64).to_numpy()
-    length_ns = table["call_ns"].cast(pl.Int64).to_numpy() if "call_ns" in table.columns else np.zeros_like(gap_ns)
+    intervals = table.select(pl.col(name).cast(pl.Int64) for name in ("gap_ns", "call_ns") if name in table.columns)
+    if any(intervals.null_count().row(0)):
+        raise pl.exceptions.NoDataError("a row without a gap or a length")
+    gap_ns = intervals["gap_ns"].to_numpy()
+    length_ns = intervals["call_ns"].to_numpy() if "call_ns" in table.columns else np.zeros_like(gap_ns)
     end_ns = np.cumsum(gap_ns + length_ns)
     return np.column_stack((end_ns - length_ns, end_ns)) / _NS_PER_S  # in numpy: polars rounds a quotient twice

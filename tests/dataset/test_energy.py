@@ -134,7 +134,14 @@ def test_the_absolute_times_of_an_older_pybench_are_read_as_well(tmp_path: Path)
 
 def test_a_channel_that_is_no_table_of_numbers_is_corrupt_and_named(tmp_path: Path) -> None:
     _, directory = one_run(tmp_path)
-    for content in ("gap_ns,power_w\n100,many\n", "gap_ns\n100\n", "gap_ns,power_w\nmany,1\n", "power_w\n1\n", ""):
+    for content in (
+        "gap_ns,power_w\n,1.5\n100,2.5\n",
+        "gap_ns,power_w\n100,many\n",
+        "gap_ns\n100\n",
+        "gap_ns,power_w\nmany,1\n",
+        "power_w\n1\n",
+        "",
+    ):
         directory.file(POWER_SAMPLES).write_text(content)
         with pytest.raises(CorruptError, match=POWER_SAMPLES):
             read_recording(directory)
