@@ -32,6 +32,7 @@ from pybench.precision.notes import KEPT_KEY
 from pybench.runtimes import onnxruntime
 from tests.precision import graphs
 from tests.support import onnx_models
+from tests.support.cpu import HAS_VNNI
 from tests.support.making import artefacts_of, write_classifier
 from tests.support.onnx_files import write
 from tests.support.reasons import codes_of
@@ -348,7 +349,8 @@ def test_a_weight_of_several_matrices_has_no_scale_by_channel(way: str, tmp_path
     source = batched_weight(tmp_path, behind=True)
     for by_channel in (True, False):
         assert quantise(source, by_channel=by_channel) == ({"batched": "batched_weight"} if by_channel else {})
-        assert compare(*outputs_of_both(source, path, feed)).relative_error < 0.05
+        if way != "dynamic" or HAS_VNNI:  # its products are in integers, also where pairs are computed as they stand
+            assert compare(*outputs_of_both(source, path, feed)).relative_error < 0.05
     with pytest.raises(InputError, match="cannot scale weights of more than two dimensions by channel") as raised:
         quantise(batched_weight(tmp_path, behind=False))
     assert str(raised.value.hint).startswith("use granularity: tensor")

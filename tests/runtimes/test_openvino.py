@@ -22,12 +22,13 @@ from pybench.runtimes import onnxruntime, openvino
 from pybench.runtimes.openvino import OpenVinoSession, cpu_types
 from pybench.runtimes.session import resolved
 from tests.support import onnx_models
+from tests.support.cpu import HAS_VNNI
 from tests.support.making import artefacts_of, codes, run, write_classifier
 from tests.support.reasons import codes_of
 
 DIGITS = Case(workload="infer", model="digits-cnn", runtime="openvino", device="cpu", threads=2, batch=64)
 NEEDS_BF16 = pytest.mark.skipif("bf16" not in cpu_types(), reason="OpenVINO has no BF16 kernels on this CPU")
-NEEDS_VNNI = pytest.mark.skipif("vnni" not in Path("/proc/cpuinfo").read_text(), reason="INT8 saturates without VNNI")
+NEEDS_VNNI = pytest.mark.skipif(not HAS_VNNI, reason="INT8 saturates without VNNI")
 # Relative l2 errors of all outputs. FP32: another order of additions. BF16: 8 bits of each intermediate value. INT8:
 # onnxruntime emulates a pair of Q/DQ in FP32, OpenVINO multiplies the codes and rounds between the same pairs.
 TOLERANCE = {"fp32": 1e-5, "int8": 5e-2, "bf16": 2e-2}

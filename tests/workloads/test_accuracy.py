@@ -12,6 +12,7 @@ from pybench.case import Case
 from pybench.catalogue.cautions import CautionCode
 from pybench.errors import InputError, UnsupportedError
 from pybench.measurement.result import Validity
+from tests.support.cpu import HAS_VNNI
 from tests.support.making import codes, run, write_classifier, write_images
 from tests.support.reasons import codes_of, reasons_of
 
@@ -37,8 +38,7 @@ def test_int8_stays_close_and_is_really_int8() -> None:
     assert result.metrics["top1_percent"].value > 96
     assert result.valid["precision"].value is True
     assert "4 of 4" in result.labels["precision_realised"]
-    has_vnni = "vnni" in Path("/proc/cpuinfo").read_text()
-    assert codes(result) == (set() if has_vnni else {"int8_saturates"})
+    assert codes(result) == (set() if HAS_VNNI else {"int8_saturates"})
 
 
 def test_accuracy_of_symmetric_int8_counts_where_its_time_does_not() -> None:
