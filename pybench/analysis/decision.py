@@ -67,7 +67,7 @@ def decide(dataset: Dataset, contrasts: Sequence[Contrast]) -> Decision:
 def _is_decided(criterion: Criterion | None, pair: PairFinding, cases: Mapping[str, CaseFinding]) -> bool | None:
     """One question; None: more blocks cannot decide it."""
     case = cases[pair.pair.case.id]
-    effect = pair.effects.get(str(case.case.headline) if criterion is None else criterion.metric)
+    effect = pair.effects.get(str(pair.pair.headline) if criterion is None else criterion.metric)
     over_units = effect is not None and effect.units is not None
     if criterion is None:
         if effect is None or effect.effect is None:

@@ -10,6 +10,7 @@ from pybench.case import Case
 from pybench.case.contrasts import Contrast
 from pybench.case.data import content_of, data_of
 from pybench.case.factors import factor_names, followers_of
+from pybench.case.yields import metrics_of
 from pybench.catalogue.workloads import Workload
 from pybench.errors import UsageError
 
@@ -24,6 +25,20 @@ class Pair:
     @property
     def ids(self) -> tuple[str, str]:
         return self.case.id, self.baseline.id
+
+    @property
+    def headline(self) -> str | None:
+        """The metric that the pair is judged by where a plan does not say."""
+        if not self.differs_in_size:
+            return self.case.headline
+        yielded = metrics_of(self.case)
+        return next((name for name in self.case.workload_row.rates if name in yielded), self.case.headline)
+
+    @property
+    def differs_in_size(self) -> bool:
+        """Whether one iteration has more samples than one of the other side, so that their latencies are of unequal
+        work. Where requests arrive by themselves, a latency is what a user waits for, whatever the batch."""
+        return self.case.batch != self.baseline.batch and self.case.arrivals == self.baseline.arrivals == "closed"
 
 
 @dataclass(frozen=True, slots=True)

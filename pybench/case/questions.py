@@ -23,7 +23,7 @@ def questions_about(pair: Pair, contrast: Contrast) -> list[Criterion | None]:
     if contrast.accept:
         possible = metrics_of(pair.case)
         return [criterion for criterion in contrast.accept if criterion.metric in possible]
-    return [] if pair.case.headline is None else [None]
+    return [] if pair.headline is None else [None]
 
 
 def count_questions(cases: Sequence[Case], contrasts: Iterable[Contrast]) -> int:

@@ -206,7 +206,8 @@ def _unknown_metric(rows: Iterable[Row], metrics: Collection[str]) -> tuple[str,
     """The first workload that yields what no row describes, and that metric."""
     for row in rows:
         if isinstance(row, Workload):
-            headlines = (name for name in (row.headline, row.headline_without_ids) if name is not None)
+            judged_by = (row.headline, row.headline_without_ids, *row.rates)
+            headlines = (name for name in judged_by if name is not None)
             named = (*row.metrics(), *row.shown, *headlines)
             unknown = next((name for name in named if name not in metrics), None)
             if unknown is not None:

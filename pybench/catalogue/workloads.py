@@ -65,6 +65,7 @@ class Workload:
     yields_scaled: further metrics where its loss is scaled for the gradients
     headline: the metric that it is judged by where neither a plan nor the task of the data says so
     headline_without_ids: the same for models that take no token ids; None: `headline` is
+    rates: of these, the first that a case yields is its headline against a case of another batch; empty: `headline` is
     shown: columns of its table in a report, as far as any case has them
     most_runs: how many runs of one case there are at most; None: one for each repetition
     plugin: the package that adds it; None: pybench
@@ -106,6 +107,7 @@ class Workload:
     yields_scaled: tuple[str, ...] = ()
     headline: str | None = None
     headline_without_ids: str | None = None
+    rates: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     most_runs: int | None = None
     plugin: Plugin | None = None
@@ -223,6 +225,7 @@ _ROWS = (
         yields_fed=_WAITS,
         yields_lowered=AGREEMENT,
         headline="latency_mean_ms",
+        rates=("throughput_tokens_per_s", "throughput_samples_per_s"),
         shown=(
             "latency_mean_ms", "latency_p99_ms", "throughput_samples_per_s", "throughput_tokens_per_s",
             "wait_share_ratio", "cpu_cores_ratio",
@@ -311,6 +314,7 @@ _ROWS = (
         yields_of_model=_SIZE,
         yields_compared=("fp32_token_agreement_ratio",),
         headline="tpot_ms",
+        rates=("output_tokens_per_s",),
         shown=(
             "ttft_ms", "ttft_p99_ms", "tpot_ms", "output_tokens_per_s", "cpu_cores_ratio", *CORE,
             "gpu_energy_per_input_token_j", "gpu_energy_per_output_token_j",

@@ -16,7 +16,7 @@ from pybench.case.repetitions import UNTIL, StoppingRule
 from pybench.case.service_levels import GROUP, at_bounds, bounds_of, rows_of
 from pybench.case.yields import metrics_of
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue
-from pybench.catalogue.criteria import compared_of
+from pybench.catalogue.criteria import compared_of, criteria_of
 from pybench.catalogue.protocols import PAIRED_BLOCKS, PROTOCOLS
 from pybench.catalogue.workloads import ABOVE_IDLE
 from pybench.document import Node
@@ -228,6 +228,7 @@ def _check(contrast: Contrast, index: int, cases: Sequence[Case], root: Node, ca
             if criterion.metric not in yielded
         ]
         + _check_bounds(asked, index, found, root)
+        + _check_sizes(contrast, index, found, root, catalogue)
     )
 
 
@@ -244,6 +245,22 @@ def _check_bounds(asked: Contrast, index: int, found: Sequence[Pair], root: Node
                 place = root.key_place(("criteria", index, "accept", name))
                 problems.append(place.problem(what, f"give the entry of `{pair.baseline.title()}` the same bounds"))
     return list(dict.fromkeys(problems))
+
+
+def _check_sizes(
+    contrast: Contrast, index: int, found: Sequence[Pair], root: Node, catalogue: Catalogue
+) -> list[Problem]:
+    """A speed-up between iterations of unequal numbers of samples: the larger would be slower, however fast it is."""
+    problems = []
+    for criterion in contrast.accept:
+        apart = [pair for pair in found if criterion.metric == pair.case.headline != pair.headline]
+        if criterion.inverse and apart:
+            sizes = sorted({apart[0].case.batch, apart[0].baseline.batch})
+            rates = [row.name for row in criteria_of(catalogue).values() if row.metric == apart[0].headline]
+            what = f"`{criterion.name}` divides latencies of iterations with {sizes[0]} and {sizes[1]} samples"
+            place = root.key_place(("criteria", index, "accept", criterion.name))
+            problems.append(place.problem(what, f"bound a rate: `{' or '.join(rates)}`"))
+    return problems
 
 
 def _check_reference(

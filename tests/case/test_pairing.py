@@ -10,7 +10,7 @@ import pytest
 
 from pybench.case import Case
 from pybench.case.factors import FACTORS, Factors
-from pybench.case.pairing import join_key
+from pybench.case.pairing import Pair, join_key
 from pybench.catalogue.workloads import WORKLOADS
 
 WEIGHT_ONLY = {"quantiser": "weight-only", "precision": "int8"}
@@ -124,3 +124,24 @@ def test_a_speed_that_is_fed_with_samples_has_the_accuracy_on_them() -> None:
 def test_the_content_of_a_file_counts_like_its_name() -> None:
     one, other = (case("infer", model="own.onnx", sources=(("model", digit * 64),)) for digit in "ab")
     assert join_key(one) != join_key(other)
+
+
+@pytest.mark.parametrize(
+    ("case", "headline"),
+    [
+        pytest.param({"workload": "infer", "model": "digits-cnn"}, "throughput_samples_per_s", id="images"),
+        pytest.param({"workload": "infer", "model": "tinylm-tiny"}, "throughput_tokens_per_s", id="tokens"),
+        pytest.param({"workload": "infer", "model": "mine.onnx"}, "throughput_samples_per_s", id="a file"),
+        pytest.param({"workload": "generate", "model": "tinylm-tiny"}, "output_tokens_per_s", id="generation"),
+        pytest.param({"workload": "train", "model": "digits-cnn"}, "throughput_samples_per_s", id="a rate already"),
+    ],
+)
+def test_iterations_of_unequal_numbers_of_samples_compete_by_their_rates(case: dict[str, Any], headline: str) -> None:
+    one = Case(**case)
+    assert Pair(one.with_factors(batch=8), one).headline == headline
+    assert Pair(one.with_factors(precision="fp16"), one).headline == one.headline
+
+
+def test_a_request_that_arrives_by_itself_is_judged_by_its_wait() -> None:
+    served = Case(workload="infer", model="digits-cnn", arrivals="poisson")
+    assert Pair(served.with_factors(batch=8), served).headline == "latency_mean_ms"

@@ -16,7 +16,7 @@ def test_a_row_names_code_and_metrics_that_are_there(workload: Workload) -> None
     assert callable(named_code(f"{workload.module}:run"))
     yielded = set(workload.metrics())
     assert yielded <= set(METRICS)
-    assert set(workload.shown) <= yielded
+    assert {*workload.shown, *workload.rates} <= yielded
     without_ids = workload.headline_without_ids
     assert workload.headline is None or workload.headline in (*workload.yields, *workload.yields_of_ids)
     assert workload.headline in (None, *workload.yields) or without_ids in workload.yields

@@ -31,7 +31,7 @@ name: until
 repetitions: {until: decided, at_most: 50}
 matrix:
   - {workload: infer, model: digits-cnn, runtime: onnxruntime, batch: [1, 256], iterations: 20, warmup_iterations: 2}
-criteria: {baseline: {batch: 1}, accept: {speedup_min: 1}}
+criteria: {baseline: {batch: 1}, accept: {throughput_ratio_min: 1}}
 """
 FP32 = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 INT8 = FP32.with_factors(precision="int8")

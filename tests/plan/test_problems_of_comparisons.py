@@ -63,6 +63,14 @@ def test_a_comparison_that_compares_nothing_is_refused(problems: Problems, crite
     assert found[0].startswith(expected), found
 
 
+def test_a_speedup_between_iterations_of_unequal_numbers_of_samples_is_refused(problems: Problems) -> None:
+    sizes = INT8.replace("precision: [fp32, int8]", "batch: [1, 64]").replace("    calibration: CALIBRATION\n", "")
+    accept = "speedup_min: 1, latency_p99_ratio_max: 20"
+    (found,) = problems(f"{sizes}  {{baseline: {{batch: 1}}, accept: {{{accept}}}}}\n")
+    assert found.startswith("9:35: `speedup_min` divides latencies of iterations with 1 and 64 samples")
+    assert found.endswith("(bound a rate: `throughput_ratio_min`)")
+
+
 def test_energy_above_idle_cannot_be_compared_without_idle_windows(problems: Problems) -> None:
     restless = INT8.replace("CALIBRATION", "percentile").replace("criteria", "    idle_window_s: 0\ncriteria")
     found = problems(f"{restless}  {{baseline: {{precision: fp32}}, accept: {{gpu_net_energy_ratio_max: 0.9}}}}\n")

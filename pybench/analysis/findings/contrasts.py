@@ -135,7 +135,7 @@ def _compare_pair(
 ) -> PairFinding:
     possible = metrics_of(pair.case)
     declared = {criterion.metric for criterion in contrast.accept if criterion.kind != "absolute"} & possible
-    headline = pair.case.headline
+    headline = pair.headline
     if not contrast.accept and headline is not None:
         declared = {headline}
     measured = measurements.of_case(pair.case.id).keys() | measurements.of_case(pair.baseline.id).keys()

@@ -124,9 +124,7 @@ def _judged_cell(criterion: Criterion, judgements: Sequence[Judgement]) -> Cell:
 def headline_table(number: int, contrast: ContrastFinding) -> Table:
     """The effects on what each workload is read by first."""
     pairs = [
-        replace(
-            pair, effects={name: effect for name, effect in pair.effects.items() if name == pair.pair.case.headline}
-        )
+        replace(pair, effects={name: effect for name, effect in pair.effects.items() if name == pair.pair.headline})
         for pair in contrast.pairs
     ]
     return _effect_table(number, replace(contrast, pairs=tuple(pairs)))

@@ -88,7 +88,7 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
     if contrast.contrast.accept:
         return [_criterion_panel(criterion, verdicts) for criterion in contrast.contrast.accept]
     by_case = {pair.pair.case.id: pair for pair in contrast.pairs}
-    headlines = (one.subject.case.headline for one in verdicts)
+    headlines = (one.subject.headline for one in verdicts)
     names = dict.fromkeys(name for name in headlines if name is not None)
     metrics = catalogue_of(one.subject.case for one in verdicts).metrics
     panels = []
@@ -96,7 +96,7 @@ def _panels(contrast: ContrastFinding, verdicts: Sequence[CaseVerdict]) -> list[
         marks: list[_Mark | None] = []
         for verdict in verdicts:
             found = by_case[verdict.subject.case.id].effects.get(name)
-            if verdict.subject.case.headline != name or found is None:
+            if verdict.subject.headline != name or found is None:
                 marks.append(None)
             else:
                 estimate = None if found.effect is None else found.effect.estimate

@@ -109,7 +109,7 @@ def _contrast_sentences(
         elif verdict.verdict is None and (why := _why_no_effect(pair)) is not None:
             unmeasured.setdefault(because(why), []).append(subject)
         elif verdict.verdict is None:
-            text = _effect_text(pair) + _boards_text(pair.pair, [str(pair.pair.case.headline)], differing)
+            text = _effect_text(pair) + _boards_text(pair.pair, [str(pair.pair.headline)], differing)
             sentences.append(Sentence(subject, text, "neutral"))
         else:
             judged = dict.fromkeys(_judgement_text(one) for one in verdict.judgements)  # two cases may share a number
@@ -150,7 +150,7 @@ def _rounded_up(blocks: int) -> int:
 
 def _why_no_effect(pair: PairFinding) -> str | None:
     """Why a pair has no headline; None: it has one."""
-    name = pair.pair.case.headline
+    name = pair.pair.headline
     found = None if name is None else pair.effects.get(name)
     if found is None:
         return "this workload has no metric to compare"
@@ -159,7 +159,7 @@ def _why_no_effect(pair: PairFinding) -> str | None:
 
 def _effect_text(pair: PairFinding) -> str:
     """The headline of a pair that is not judged, with what a null result could have hidden."""
-    found = pair.effects[str(pair.pair.case.headline)]
+    found = pair.effects[str(pair.pair.headline)]
     effect = found.effect
     assert effect is not None
     ratio = effect.scale == "ratio"
