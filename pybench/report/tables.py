@@ -87,7 +87,7 @@ class Footnote:
 @dataclass(frozen=True)
 class Table:
     """`name`: of its files; `notes`: what holds for all rows (constant factors, units, how intervals were found).
-    `prints_notes`: LaTeX sets notes and reasons below the table, for papers; else they are comments there."""
+    `prints_notes`: LaTeX sets notes below the table, for papers; else they are comments there."""
 
     name: str
     title: str
@@ -259,7 +259,6 @@ def to_latex(table: Table) -> str:
     lines = [
         f"% {_one_line(table.title)}",
         *(f"% {_one_line(note)}" for note in table.notes),
-        *(f"% {mark}: {_one_line(text)}" for mark, text in footnotes.items()),
         rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",
         " & ".join(_latex(column.title) for column in table.columns) + r" \\",
@@ -267,13 +266,14 @@ def to_latex(table: Table) -> str:
         *(" & ".join(row) + r" \\" for row in rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *(_latex_notes(table, footnotes) if table.prints_notes else ()),
+        *_latex_notes(table, footnotes),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _latex_notes(table: Table, footnotes: dict[str, str]) -> list[str]:
-    printed = [_latex(note) for note in table.notes]
+    """The text of each mark that stands in a cell, and of the notes where the table prints them."""
+    printed = [_latex(note) for note in table.notes if table.prints_notes]
     printed += [f"{_latex(mark)} {_latex(text)}" for mark, text in footnotes.items()]
     if not printed:
         return []

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,19 @@ def test_latex_escapes_everything() -> None:
     assert r"100\% \$x\_1\textasciicircum{}2\$ \#\{\textasciitilde{}\}" in body
     assert r"\texttt{U+6F22}" in body
     assert "\x00" not in body
+
+
+def test_latex_sets_the_text_of_each_mark_in_a_cell_and_notes_where_asked() -> None:
+    """A mark without its text cannot be printed in a paper."""
+
+    def set_text(table: Table) -> str:
+        return "\n".join(line for line in to_latex(table).splitlines() if not line.startswith("%"))
+
+    assert set_text(_table()).count("oom: cgroup") == 1
+    assert "In all rows" not in set_text(_table())
+    assert "In all rows" in set_text(replace(_table(), prints_notes=True))
+    plain = replace(_table(), rows=_table().rows[:1])
+    assert set_text(plain).endswith(r"\end{tabular}")
 
 
 def test_latex_names_letters_with_an_accent_for_every_engine() -> None:
