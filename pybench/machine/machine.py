@@ -112,6 +112,13 @@ class Machine:
         """UUIDs of the GPUs that the case would use here."""
         return gpus_of(case, self.facts_in(case.environment))
 
+    def cpus(self, case: Case) -> int | None:
+        """How many CPUs a run may use here; None: the case names them, or nobody knows."""
+        if case.affinity is not None:
+            return None
+        found: int | None = self.facts_in(case.environment).get("machine", {}).get("cpu_count")
+        return found
+
     def boards(self, cases: Sequence[Case]) -> Sequence[Board]:
         """The boards that the cases would use, as far as NVML knows them."""
         return boards_of({uuid for case in cases for uuid in self.gpus(case)}, self.launcher)

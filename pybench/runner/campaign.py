@@ -31,7 +31,7 @@ from pybench.runner.prepare import Maker, prepare
 from pybench.runner.schedule import PlannedRun, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
 from pybench.runner.standing import Tally, has_settled, is_selected, is_wanted, outcomes_of, tally
-from pybench.runner.whole_blocks import done_elsewhere
+from pybench.runner.whole_blocks import done_elsewhere, torn_text
 
 
 def run_campaign(
@@ -44,11 +44,13 @@ def run_campaign(
         run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if is_selected(run, options)
     ]
     pending = [run for run in planned if is_wanted(campaign, run, options)]
-    again: frozenset[tuple[str, int]] = frozenset()
+    again, torn = frozenset[tuple[str, int]](), done_elsewhere(campaign, planned, pending, claimant, machine)
     if options.whole_blocks:
-        again = done_elsewhere(campaign, planned, pending, claimant, machine)
+        again = torn
         wanted = {(run.case.id, run.block) for run in pending} | again
         pending = [run for run in planned if (run.case.id, run.block) in wanted]
+    elif torn:
+        listener.note(torn_text(torn))
     if pending and _is_beyond(options, pending[0].block):
         pending = []
     with _interruption(claimant) as interruption:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that a batch system tore apart: begun on one machine, and what is missing of them is about to run on another.
+"""Blocks that are torn apart: begun in one place, and what is missing of them is about to run in another.
 
-Cases are compared within a block, so all of a block has to come from one machine and one GPU. What the other machine
-did of such a block is done again here; its attempts stay, and no longer count.
+Cases are compared within a block, so all of a block has to come from one machine, one GPU and one number of CPUs. With
+`--whole-blocks`, what the other place did of such a block is done again here; its attempts stay, and no longer count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pybench.campaign.claims import Claimant, read_claimant
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.case import Case, affinity
 from pybench.machine import Machine
 from pybench.runner.schedule import PlannedRun
 
@@ -28,15 +29,30 @@ def done_elsewhere(
     found = set()
     for run in planned:
         latest = campaign.latest(run.case.id, run.block) if run.block in open_blocks else None
-        if latest and (run.case.id, run.block) not in to_do and not is_of(latest, claimant, machine.gpus(run.case)):
+        if latest and (run.case.id, run.block) not in to_do and not is_of(latest, claimant, machine, run.case):
             found.add((run.case.id, run.block))
     return frozenset(found)
 
 
-def is_of(run: RunDirectory, claimant: Claimant, gpus: Sequence[str]) -> bool:
-    """Whether a complete run that measured something was made on the claimant's machine, by a GPU that it has."""
+def torn_text(torn: Collection[tuple[str, int]]) -> str:
+    """What to say before blocks go on in another place, of what `done_elsewhere` found."""
+    blocks = sorted({block for _, block in torn})
+    named = f"block {blocks[0]}" if len(blocks) == 1 else f"{len(blocks)} blocks (the first is {blocks[0]})"
+    these = "it" if len(blocks) == 1 else "them"
+    return (
+        f"{named} began on another machine, GPU or number of CPUs, and cases are compared within a block; "
+        f"--whole-blocks repeats {these} here"
+    )
+
+
+def is_of(run: RunDirectory, claimant: Claimant, machine: Machine, case: Case) -> bool:
+    """Whether a complete run that measured something was made on the claimant's machine as it is now: by a GPU that the
+    case would use, and with as many CPUs."""
     if run.read_run()["outcome"] != "ok":
         return True  # nothing in it that could be paired
     maker = read_claimant(run.claim)
     device = run.read_summary()["labels"].get("device", "cpu")
-    return maker is not None and maker.machine == claimant.machine and (device == "cpu" or device in gpus)
+    if maker is None or maker.machine != claimant.machine or (device != "cpu" and device not in machine.gpus(case)):
+        return False
+    here, there = machine.cpus(case), run.read_environment().get("cpus_allowed")
+    return here is None or there is None or len(affinity.parse(there)) == here

@@ -21,12 +21,17 @@ class WillingMachine(Machine):
     facts: Facts = field(default_factory=dict)
     refuses: frozenset[str] = frozenset()
     """Ids of cases that need a GPU, which is not there."""
+    uuids: tuple[str, ...] = ()
+    cpu_count: int | None = None
 
     def unsupported(self, case: Case) -> UnsupportedError | None:
         return UnsupportedError("there is no GPU", code=Cause.NO_GPU) if case.id in self.refuses else None
 
     def gpus(self, case: Case) -> Sequence[str]:
-        return ()
+        return self.uuids
+
+    def cpus(self, case: Case) -> int | None:
+        return self.cpu_count
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:
         return recipes_of(case)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -46,20 +47,32 @@ def test_without_being_asked_only_what_is_missing_is_done(campaign: CampaignDire
     first, second = noop_cases(2)
     move(campaign, campaign.attempt(first.id, 1, 1), "elsewhere")
     (campaign.attempt(second.id, 1, 1).path / layout.COMPLETE).unlink()
-    run(content)
+    _, listener = run(content)
     assert outcomes(campaign, 1, 2) == [[1], [1, 2]]
+    (note,) = listener.notes
+    assert note.startswith("block 1 began on another machine, GPU or number of CPUs")
+    assert note.endswith("--whole-blocks repeats it here")
 
 
 def test_a_run_belongs_to_a_machine_and_its_gpu(campaign: CampaignDirectory, run: Run) -> None:
     run(plan_content(noop_cases(1), 1))
     made, me = next(campaign.runs()), this_process()
-    assert is_of(made, me, [])
-    assert not is_of(made, replace(me, host="elsewhere"), [])
+    case, here = made.read_case(), WillingMachine()
+    assert is_of(made, me, here, case)
+    assert not is_of(made, replace(me, host="elsewhere"), here, case)
     summary = json.loads(made.file(layout.SUMMARY).read_text())
     summary["labels"]["device"] = "GPU-1"
     made.file(layout.SUMMARY).write_text(json.dumps(summary))
-    assert is_of(made, me, ["GPU-1"])
-    assert not is_of(made, me, ["GPU-2"])
+    assert is_of(made, me, WillingMachine(uuids=("GPU-1",)), case)
+    assert not is_of(made, me, WillingMachine(uuids=("GPU-2",)), case)
+
+
+def test_a_run_belongs_to_a_number_of_cpus(campaign: CampaignDirectory, run: Run) -> None:
+    run(plan_content(noop_cases(1), 1))
+    made, me = next(campaign.runs()), this_process()
+    cpus, case = len(os.sched_getaffinity(0)), made.read_case()
+    assert is_of(made, me, WillingMachine(cpu_count=cpus), case)
+    assert not is_of(made, me, WillingMachine(cpu_count=cpus + 1), case)
 
 
 def test_a_run_that_measured_nothing_tears_no_block(
@@ -69,4 +82,4 @@ def test_a_run_that_measured_nothing_tears_no_block(
     run(plan_content(cases, 1), WillingMachine(refuses=frozenset({cases[0].id})))
     made = next(campaign.runs())
     move(campaign, made, "elsewhere")
-    assert is_of(made, this_process(), [])
+    assert is_of(made, this_process(), WillingMachine(), cases[0])
