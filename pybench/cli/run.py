@@ -60,7 +60,10 @@ _Shard = Annotated[str, typer.Option(metavar="I/N", help="Only every N-th block,
 
 _WholeBlocks = Annotated[
     bool,
-    typer.Option("--whole-blocks", help="Repeat a whole block that another machine, GPU or number of CPUs started and did not finish."),
+    typer.Option(
+        "--whole-blocks",
+        help="Repeat a whole block that another machine, GPU or number of CPUs started and did not finish.",
+    ),
 ]
 
 

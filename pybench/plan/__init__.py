@@ -34,6 +34,7 @@ from pybench.plan.comparisons import (
     check_curves,
     check_gpu_energy,
     check_protocols,
+    check_selections,
     check_stopping,
     contrasts_of,
     with_matched_references,
@@ -279,6 +280,8 @@ def _compared(
         *check_protocols(plan.protocol, contrasts, cases, root),
         *(() if is_overridden else check_curves(plan.curves, contrasts, cases, root, builder.catalogue)),
     ]
+    if not is_overridden:
+        problems = check_selections(contrasts, cases, root) or problems
     if not problems and not is_overridden:
         problems = check_gpu_energy(contrasts, cases, root, builder.catalogue)
     return contrasts, problems or check_stopping(plan, contrasts, cases, root)

@@ -90,6 +90,20 @@ def _check_equal(contrasts: Sequence[Contrast], root: Node) -> list[Problem]:
     return problems
 
 
+def check_selections(contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node) -> list[Problem]:
+    """Values of `where` that no case has, each: a list with one wrong value would select less than it seems to."""
+    problems = []
+    for index, contrast in enumerate(contrasts):
+        for factor, wanted in (contrast.where or {}).items():
+            path = ("criteria", index, "where", factor)
+            listed = wanted if isinstance(wanted, tuple) else (wanted,)
+            for position, value in enumerate(listed):
+                if all(case.factors().get(factor) != value for case in cases):
+                    place = root.at((*path, position) if isinstance(wanted, tuple) else path).place
+                    problems.append(place.problem(f"no case has {factor}={value}", _there(factor, cases)))
+    return problems
+
+
 def check_gpu_energy(
     contrasts: Sequence[Contrast], cases: Sequence[Case], root: Node, catalogue: Catalogue = BUILT_IN
 ) -> list[Problem]:

@@ -50,7 +50,12 @@ criteria:
             "{baseline: {precision: fp32}, accept: {speedup_min: 1.0e+300}}",
             "10:55: speedup_min takes a ratio from 1e-09 to 1e+09, not 1e+300",
         ),
-        ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:33: `where` selects no case"),
+        ("{baseline: {precision: fp32}, where: {batch: 8}}", "10:48: no case has batch=8 (the plan has 1)"),
+        ("{baseline: {precision: fp32}, where: {batch: [1, 8]}}", "10:52: no case has batch=8 (the plan has 1)"),
+        (
+            "{baseline: {precision: fp32}, where: {precision: fp32, calibration: percentile}}",
+            "10:33: `where` selects no case",
+        ),
         (
             "{baseline: {precision: fp32}, accept: {speedup_min: 0}}",
             "10:55: speedup_min takes a ratio from 1e-09 to 1e+09, not 0",
