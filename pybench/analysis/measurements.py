@@ -64,6 +64,9 @@ class MetricValues:
         return reasons.most_common(1)[0][0] if reasons else ""
 
 
+NO_SUCH_NUMBER = "its runs have no such number"
+
+
 @dataclass(frozen=True, slots=True)
 class Measurements:
     """Every cell of a campaign.
@@ -72,6 +75,7 @@ class Measurements:
     failures: case id -> its commonest `outcome: reason` besides `ok`
     unknown: metric that the catalogue has no row of -> how many values of it are stored
     metrics: rows by name, in the order of tables
+    ran: ids of the cases that have a value of any metric
     tests: how many share the level of each interval over blocks: the looks, where they tell when to stop
     """
 
@@ -80,6 +84,7 @@ class Measurements:
     unknown: Mapping[str, int]
     metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
     tests: int = 1
+    ran: frozenset[str] = frozenset()
 
     def of_case(self, case_id: str) -> dict[str, MetricValues]:
         return {name: self.cells[case_id, name] for name in self.metrics if (case_id, name) in self.cells}
@@ -94,7 +99,8 @@ class Measurements:
 
     def why_empty(self, case_id: str, metric: str) -> str:
         """What stands where the number would: why no run of the case has a value that counts."""
-        return self.cell(case_id, metric).why_empty() or self.failures.get(case_id, "not measured")
+        unmeasured = NO_SUCH_NUMBER if case_id in self.ran else "not measured"
+        return self.cell(case_id, metric).why_empty() or self.failures.get(case_id, unmeasured)
 
 
 def collect(dataset: Dataset, questions: int = 1) -> Measurements:
@@ -121,7 +127,8 @@ def collect(dataset: Dataset, questions: int = 1) -> Measurements:
         _leave_out_survivors(cell)
     rule = dataset.plan.repetitions.rule
     tests = questions * (1 if rule is None else len(rule.looks))
-    return Measurements(cells, _failures(dataset), unknown, catalogue_of(dataset.cases.values()).metrics, tests)
+    metrics, ran = catalogue_of(dataset.cases.values()).metrics, frozenset(case_id for case_id, _ in cells)
+    return Measurements(cells, _failures(dataset), unknown, metrics, tests, ran)
 
 
 class _StoredValues(NamedTuple):

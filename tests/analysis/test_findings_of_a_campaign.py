@@ -462,3 +462,14 @@ def test_totals_of_windows_are_not_compared(tmp_path: Path) -> None:
 def test_the_tree_of_findings_has_each_of_them() -> None:
     drawn = re.findall(r"[├└]── (\w+) ", str(pybench.analysis.__doc__))
     assert set(drawn) == {one.name for one in fields(Analysis)} - {"name"}
+
+
+@pytest.mark.parametrize(("ran", "why"), [(True, "its runs have no such number"), (False, "not measured")])
+def test_a_case_that_ran_without_a_metric_is_not_called_unmeasured(tmp_path: Path, ran: bool, why: str) -> None:
+    declared = {"baseline": {"precision": "fp32"}, "accept": {"gpu_energy_ratio_max": 0.5, "cosine_min": 0.9}}
+    builder = _pair(tmp_path, blocks=1, declared=declared)
+    builder.run(INFER, 1, {"gpu_energy_per_sample_j": 1.0})
+    if ran:
+        builder.run(INT8, 1, {"latency_mean_ms": 0.1})
+    judgements = analyse(load(builder.path)).verdicts[0][0].judgements
+    assert [judgement.why for judgement in judgements] == [f"the case: {why}", why]

@@ -15,6 +15,7 @@ from typing import Any
 
 from pybench.analysis.findings.cases import CaseFinding
 from pybench.analysis.findings.contrasts import ContrastFinding, PairFinding
+from pybench.analysis.measurements import NO_SUCH_NUMBER
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.analysis.statistics.planning import blocks_to_decide
 from pybench.case import Case
@@ -142,7 +143,8 @@ def judge_case(criterion: Criterion, pair: Pair, case: CaseFinding) -> Judgement
     """One criterion by the interval of the case's own metric."""
     found = case.metrics.get(criterion.metric)
     if found is None or found.estimate is None:
-        why = "not measured" if found is None else found.why_none
+        absent = NO_SUCH_NUMBER if case.metrics else "not measured"
+        why = absent if found is None else found.why_none
         return Judgement(criterion, pair, None, Verdict.UNDECIDED, why)
     return _by_interval(criterion, pair, found.estimate)
 
