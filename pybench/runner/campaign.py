@@ -40,23 +40,22 @@ def run_campaign(
     """Does everything that is missing and selected; returns how the selected part then stands."""
     keep_environments(campaign, machine.known_environments())
     claimant = this_process()
-    planned = [
-        run for run in planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard) if is_selected(run, options)
-    ]
+    every = list(planned_runs(plan.cases, plan.seed, plan.repetitions, options.shard))
+    planned = [run for run in every if is_selected(run, options)]
     pending = [run for run in planned if is_wanted(campaign, run, options)]
-    again, torn = frozenset[tuple[str, int]](), done_elsewhere(campaign, planned, pending, claimant, machine)
-    if options.whole_blocks:
-        again = torn
-        wanted = {(run.case.id, run.block) for run in pending} | again
-        pending = [run for run in planned if (run.case.id, run.block) in wanted]
-    elif torn:
-        listener.note(torn_text(torn))
+    torn, selected = done_elsewhere(campaign, every, pending, claimant, machine), {run.cell for run in planned}
+    again = torn & selected if options.whole_blocks else frozenset()
+    if torn - again:
+        listener.note(torn_text(torn - again, are_selected=torn <= selected))
+    if again:
+        wanted = {run.cell for run in pending} | again
+        pending = [run for run in planned if run.cell in wanted]
     if pending and _is_beyond(options, pending[0].block):
         pending = []
     with _interruption(claimant) as interruption:
         call = RunnerCall(campaign, plan, options, machine, listener, claimant, interruption)
-        to_do = {(run.case.id, run.block) for run in pending}
-        kept = [run for run in planned if (run.case.id, run.block) not in to_do]
+        to_do = {run.cell for run in pending}
+        kept = [run for run in planned if run.cell not in to_do]
         listener.begin(len(pending), outcomes_of(campaign, kept))
         runner = _Runner(call, _prepared(call, pending), again)
         too_many_failures = runner.run_all(pending)
@@ -68,7 +67,7 @@ def run_campaign(
     # After the context, so that no signal that it took is lost.
     result.interrupted = interruption.asked
     result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
-    result.busy = sum(campaign.latest(run.case.id, run.block) is None for run in runner.busy)
+    result.busy = sum(campaign.latest(*run.cell) is None for run in runner.busy)
     result.too_many_failures = too_many_failures
     return result
 

@@ -38,6 +38,11 @@ class PlannedRun:
     block: int
     seed: int
 
+    @property
+    def cell(self) -> tuple[str, int]:
+        """(case id, block)."""
+        return self.case.id, self.block
+
 
 def planned_runs(
     cases: Sequence[Case], seed: int, repetitions: Repetitions, shard: Shard = WHOLE

@@ -71,7 +71,7 @@ def tally(campaign: CampaignDirectory, plan: ResolvedPlan, planned: Sequence[Pla
     """Reads how each planned run stands."""
     result = Tally()
     for run in planned:
-        latest = campaign.latest(run.case.id, run.block)
+        latest = campaign.latest(*run.cell)
         record = latest.read_run() if latest else None
         result.outcomes[record["outcome"] if record else "missing"] += 1
         if record is None or record["outcome"] not in layout.COVERING:
@@ -103,7 +103,7 @@ def is_selected(run: PlannedRun, options: Options) -> bool:
 
 def is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) -> bool:
     """Whether a run is still to be done: missing, or ended in a way that this call repeats."""
-    latest = campaign.latest(run.case.id, run.block)
+    latest = campaign.latest(*run.cell)
     if latest is None or run.case.id in options.rerun:
         return True
     outcome = latest.read_run()["outcome"]
@@ -112,10 +112,10 @@ def is_wanted(campaign: CampaignDirectory, run: PlannedRun, options: Options) ->
 
 def has_settled(campaign: CampaignDirectory, run: PlannedRun) -> bool:
     """Whether a run has an outcome that no later call replaces without being asked."""
-    latest = campaign.latest(run.case.id, run.block)
+    latest = campaign.latest(*run.cell)
     return latest is not None and latest.read_run()["outcome"] not in AGAIN
 
 
 def outcomes_of(campaign: CampaignDirectory, planned: Sequence[PlannedRun]) -> Counter[str]:
-    found = [campaign.latest(run.case.id, run.block) for run in planned]
+    found = [campaign.latest(*run.cell) for run in planned]
     return Counter(latest.read_run()["outcome"] for latest in found if latest)

@@ -25,23 +25,23 @@ def done_elsewhere(
 ) -> frozenset[tuple[str, int]]:
     """(case id, block) of the runs to do again, among the planned ones of blocks that have pending ones."""
     open_blocks = {run.block for run in pending}
-    to_do = {(run.case.id, run.block) for run in pending}
+    to_do = {run.cell for run in pending}
     found = set()
     for run in planned:
-        latest = campaign.latest(run.case.id, run.block) if run.block in open_blocks else None
-        if latest and (run.case.id, run.block) not in to_do and not is_of(latest, claimant, machine, run.case):
-            found.add((run.case.id, run.block))
+        latest = campaign.latest(*run.cell) if run.block in open_blocks else None
+        if latest and run.cell not in to_do and not is_of(latest, claimant, machine, run.case):
+            found.add(run.cell)
     return frozenset(found)
 
 
-def torn_text(torn: Collection[tuple[str, int]]) -> str:
+def torn_text(torn: Collection[tuple[str, int]], *, are_selected: bool) -> str:
     """What to say before blocks go on in another place, of what `done_elsewhere` found."""
     blocks = sorted({block for _, block in torn})
     named = f"block {blocks[0]}" if len(blocks) == 1 else f"{len(blocks)} blocks (the first is {blocks[0]})"
     these = "it" if len(blocks) == 1 else "them"
     return (
         f"{named} began on another machine, GPU or number of CPUs, and cases are compared within a block; "
-        f"--whole-blocks repeats {these} here"
+        f"--whole-blocks{'' if are_selected else ' without --filter'} repeats {these} here"
     )
 
 

@@ -54,6 +54,21 @@ def test_without_being_asked_only_what_is_missing_is_done(campaign: CampaignDire
     assert note.endswith("--whole-blocks repeats it here")
 
 
+def test_a_filter_hides_no_torn_block(campaign: CampaignDirectory, run: Run) -> None:
+    """What another machine did of the other cases is not repeated, because it is not selected."""
+    content = plan_content(noop_cases(2), 1)
+    run(content)
+    first, second = noop_cases(2)
+    move(campaign, campaign.attempt(first.id, 1, 1), "elsewhere")
+    for whole_blocks in (False, True):
+        (campaign.attempt(second.id, 1, 1 + whole_blocks).path / layout.COMPLETE).unlink()
+        _, listener = run(content, selected=frozenset({second.id}), whole_blocks=whole_blocks)
+        assert [note.partition("; ")[2] for note in listener.notes] == [
+            "--whole-blocks without --filter repeats it here",
+        ]
+    assert outcomes(campaign, 1, 2) == [[1], [1, 2, 3]]
+
+
 def test_a_run_belongs_to_a_machine_and_its_gpu(campaign: CampaignDirectory, run: Run) -> None:
     run(plan_content(noop_cases(1), 1))
     made, me = next(campaign.runs()), this_process()
