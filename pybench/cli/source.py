@@ -11,7 +11,7 @@ from pathlib import Path
 from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
-from pybench.campaign.resolved_plan import ResolvedPlan, check_plan_text, parse_resolved_plan, read_planned
+from pybench.campaign.resolved_plan import ResolvedPlan, check_plan_text, is_stored, parse_resolved_plan, read_planned
 from pybench.case import Case, catalogue_of
 from pybench.case.factors import factors_of
 from pybench.cli.options import joined
@@ -78,6 +78,18 @@ def open_source(source: Source) -> None:
     """Creates the campaign's directory, or brings its plan up to date and says what that changes."""
     if source.text is not None:
         _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
+
+
+def open_for_trial(source: Source) -> bool:
+    """For a dry run, whose scripts need a directory: one that is there keeps its plan, and what `open_source` would
+    change of it is said. Returns whether it holds this plan."""
+    if source.text is None:
+        return True
+    if runner.planned_before(source.campaign, source.plan) is None:
+        open_source(source)
+        return True
+    name_coming_changes(source)
+    return is_stored(source.campaign, source.plan.content)
 
 
 def name_coming_changes(source: Source) -> None:

@@ -28,7 +28,7 @@ from pybench.cli.options import (
     TimeoutOption,
 )
 from pybench.cli.show import print_json, say
-from pybench.cli.source import Source, open_source, read_source, selected_cases
+from pybench.cli.source import Source, open_for_trial, open_source, read_source, selected_cases
 from pybench.cli.stopping import refuse_jobs
 from pybench.errors import UsageError
 from pybench.words import counted
@@ -213,7 +213,7 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
     """The scripts and no job: into a folder of their own, which the next such call replaces."""
     from pybench.cluster import submission
 
-    open_source(request.source)
+    is_current = open_for_trial(request.source)
     with submission.locked(request.campaign):
         former = submission.submissions(request.campaign)
         count = submission.shard_count(request.plan, request.shards, former)
@@ -223,8 +223,9 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
         shutil.rmtree(work.folder, ignore_errors=True)
         submission.write_scripts(work.folder, scripts, request.site_text)
     _print_written(request, wanted, count, [work.folder / script.name for script in scripts])
-    if scripts and not request.as_json:
+    if scripts and is_current and not request.as_json:
         say("submit them in this order, each with --dependency=afterany:JOB for the jobs before it")
+    _name_former_plan(request, is_current)
 
 
 def _write_for_kubernetes(request: _Request, site: KubernetesSite, *, is_tried: bool) -> None:
@@ -232,7 +233,11 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite, *, is_tried: 
     from pybench.cluster import submission
     from pybench.cluster.kubernetes import job_name, job_yaml
 
-    open_source(request.source)
+    is_current = True
+    if is_tried:
+        is_current = open_for_trial(request.source)
+    else:
+        open_source(request.source)
     with submission.locked(request.campaign):
         count = submission.shard_count(request.plan, request.shards, ())
         wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
@@ -251,6 +256,13 @@ def _write_for_kubernetes(request: _Request, site: KubernetesSite, *, is_tried: 
     if wanted and not request.as_json and not is_tried:
         where = f"{request.campaign.path} has to be {site.pod.directory} in the pods"
         say(f"next: kubectl apply -f {paths[0]}; {where}")
+    _name_former_plan(request, is_current)
+
+
+def _name_former_plan(request: _Request, is_current: bool) -> None:
+    """Why scripts of a dry run would not do what they were written for."""
+    if not is_current:
+        say(f"{request.campaign.path} keeps its former plan, which these scripts would run; `submit` stores this one")
 
 
 def _print_written(request: _Request, wanted: Sequence[int], count: int, paths: Sequence[Path]) -> None:

@@ -131,6 +131,22 @@ def test_a_dry_run_for_kubernetes_takes_no_number(plan: Path, capsys: pytest.Cap
     assert capsys.readouterr().out == f"{cluster / 'submission-01' / 'job.yaml'}\n"
 
 
+@pytest.mark.parametrize("kind", ["slurm", "kubernetes"])
+def test_a_dry_run_changes_no_plan_of_a_campaign(plan: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("site.yaml").write_text(SITE if kind == "slurm" else example_site("kubernetes"))
+    assert main(["run", str(plan)]) == 0
+    before = {path: path.read_bytes() for path in Path("results/trial").glob("plan*")}
+    plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
+    capsys.readouterr()
+    assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run"]) == 0
+    printed = capsys.readouterr().err
+    assert "added to the plan:" in printed
+    assert "results/trial keeps its former plan, which these scripts would run" in printed
+    assert "submit them in this order" not in printed
+    assert {path: path.read_bytes() for path in Path("results/trial").glob("plan*")} == before
+    assert main(["check", "results/trial"]) == 0
+
+
 @pytest.fixture
 def squeue(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Slurm's commands where the three tasks of job 1 are in the state that this file says."""
