@@ -36,7 +36,7 @@ setup: $(UV) ## install and build everything (a second time takes seconds)
 	@[ -d .venv ] || echo "setting up: about 5 GB of packages and three builds, some minutes the first time" >&2
 	@.ci/system-packages $(RUST_MINIMUM)
 	@rm -rf tokenizer-rs/python/pybench_tokenizer/pybench_tokenizer # an editable install leaves it, and maturin then refuses
-	@$(UV) sync --locked --quiet
+	@$(UV) sync --locked --inexact --quiet # what a user has added, such as TensorRT, stays
 
 $(UV):
 	@.ci/system-packages $(RUST_MINIMUM)
