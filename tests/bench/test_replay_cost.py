@@ -19,7 +19,6 @@ def test_every_loop_replays_the_graph_at_the_speed_of_the_gpu_or_slower(
     assert list(rows) == [replay_cost.BASELINE, "C loop: events, depth 2", "pybench: depth 2", "pybench: depth 1"]
     assert all(row.lower_ns >= 199_000 for row in rows.values())
     assert rows[replay_cost.BASELINE].ratio == 1
-    assert rows["pybench: depth 2"].lower_ns < 2 * rows[replay_cost.BASELINE].lower_ns
     assert "| simulated | pybench: depth 2 |" in capsys.readouterr().out
     replay_cost.main(["--rounds", "1", "--json"])
     assert len(json.loads(capsys.readouterr().out)) == 4
