@@ -205,7 +205,9 @@ class Cause(ReasonRow):
     )
     NOT_COMPILED = _unsupported("not_compiled", "OpenVINO does not compile this graph", "take `runtime: onnxruntime`")
     ONNX_IN_TORCH = _unsupported(
-        "onnx_in_torch", "the runtime runs built-in models, and no ONNX file", "take `runtime: onnxruntime`"
+        "onnx_in_torch",
+        "the runtime runs models of pybench or a library, and no ONNX file",
+        "take `runtime: onnxruntime`",
     )
     NO_RUNTIME = _unsupported("no_runtime", "the case has no runtime", "name a runtime in the plan")
     NO_CACHE = _unsupported(

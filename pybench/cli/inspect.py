@@ -229,4 +229,5 @@ def _opening_lines(openings: Sequence[machine.Opening]) -> Iterator[str]:
         yield f"{each.says:<9}  {name:<{width}}  {each.why}"
         if each.hint:
             yield f"{'':<9}  {'':<{width}}  -> {each.hint}"
-    yield f"{'no':<9}  {'the others':<{width}}  {', '.join(opening('module'))}: for built-in models only"
+    modules = ", ".join(opening("module"))
+    yield f"{'no':<9}  {'the others':<{width}}  {modules}: for models of pybench or a library, not for ONNX files"

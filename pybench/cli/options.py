@@ -27,7 +27,10 @@ SetOption = Annotated[
 FilterOption = Annotated[
     Optional[list[str]],
     typer.Option(
-        "--filter", "-k", metavar="EXPR", help="Only these cases, as in `precision=int8,batch>=8`. Repeated: all hold."
+        "--filter",
+        "-k",
+        metavar="EXPR",
+        help="Only these cases, as in `precision=int8,batch>=8`. If repeated, a case must satisfy all.",
     ),
 ]
 RepetitionsOption = Annotated[

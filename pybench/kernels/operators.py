@@ -19,8 +19,9 @@ from pybench.kernels.executed import MOVING, QDQ, origins
 from pybench.kernels.profile import Kernel, Profile, Work
 from pybench.onnx_file.graph import OnnxGraph, OnnxNode
 from pybench.onnx_file.products import STORED_PRODUCT
+from pybench.words import counted
 
-METHOD = "median of {} runs of a session of its own with onnxruntime's profiler, after every window"
+METHOD = "median of {} of a session of its own with onnxruntime's profiler, after every window"
 MS_PER_US = 1e-3
 
 _KERNEL = "_kernel_time"
@@ -59,7 +60,7 @@ def profile_of_runs(
     origin = origins(written, executed)
     return Profile(
         source="onnxruntime",
-        method=METHOD.format(len(runs)),
+        method=METHOD.format(counted(len(runs), "run")),
         iterations=len(runs),
         kernels=tuple(_kernel(name, found, nodes.get(name), origin, executed) for name, found in events.items()),
         iteration_ms=MS_PER_US * median(end - begin for begin, end in runs),

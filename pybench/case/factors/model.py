@@ -75,7 +75,7 @@ class ModelFactors:
     trained_in: str | None = factor(
         "choice",
         None,
-        "what weights are trained in, where they are trained beforehand: FP32, or automatic mixed precision",
+        "precision in which pybench trains the weights before the runs: FP32, or automatic mixed precision",
         "model",
         choices=TRAINED_IN,
         absent="the digits in `fp32`; other data in `amp-bf16` on a GPU, else in `fp32`",
