@@ -15,6 +15,7 @@ from pybench.campaign.environments import KnownEnvironment
 from pybench.campaign.recipe import Recipe, in_making_order
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case, Repetitions, distinct_titles
+from pybench.case.yields import is_required
 from pybench.cli.show import SHORT_ID, duration_text
 from pybench.cli.stopping import rule_text, stopping_json
 from pybench.errors import UnsupportedError
@@ -24,11 +25,13 @@ from pybench.words import counted
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`unsupported`: case id -> why this machine cannot run it, or None."""
+    """`unsupported`: case id -> why this machine cannot run it, or None.
+    `no_energy`: case id -> why its energy, which the plan requires, cannot be measured here."""
 
     directory: str
     cases: Sequence[Case]
     unsupported: Mapping[str, UnsupportedError | None]
+    no_energy: Mapping[str, str]
     missing: Sequence[Recipe]
     repetitions: Repetitions
     blocks: int
@@ -42,7 +45,12 @@ class Preview:
         return {
             "directory": self.directory,
             "cases": [
-                {"case_id": case.id, "title": titles[case.id], "unsupported": _refusal(self.unsupported[case.id])}
+                {
+                    "case_id": case.id,
+                    "title": titles[case.id],
+                    "unsupported": _refusal(self.unsupported[case.id]),
+                    "no_energy": self.no_energy.get(case.id),
+                }
                 for case in self.cases
             ],
             "artefacts": [{"digest": recipe.digest, "title": recipe.title()} for recipe in self.missing],
@@ -81,6 +89,7 @@ def preview(
         directory=str(campaign.path),
         cases=cases,
         unsupported=unsupported,
+        no_energy=_without_energy(plan, runnable, machine),
         missing=missing,
         repetitions=plan.repetitions,
         blocks=blocks,
@@ -89,6 +98,12 @@ def preview(
         guess=machine.estimate(runs, missing, known_s, counted),
         environments=machine.known_environments(),
     )
+
+
+def _without_energy(plan: ResolvedPlan, runnable: Sequence[Case], machine: Machine) -> dict[str, str]:
+    asked = [case for case in runnable if "energy" in plan.require and is_required("energy", case)]
+    known = machine.with_sensors() if asked else machine
+    return {case.id: why for case in asked if (why := known.why_no_energy(case)) is not None}
 
 
 def _known(campaign: CampaignDirectory, cases: Sequence[Case]) -> dict[str, float]:
@@ -141,3 +156,5 @@ def print_preview(found: Preview) -> None:
     if codes:
         why = ", ".join(f"{code} {number}" for code, number in codes.most_common())
         print(f"{codes.total()} of {counted(len(found.cases), 'case')} cannot run on this machine: {why}")
+    for why, number in Counter(found.no_energy.values()).most_common():
+        print(f"energy, which the plan requires, cannot be measured in {counted(number, 'case')}: {why}")

@@ -19,7 +19,8 @@ from pybench.machine.asking import ask_worker
 
 # What a worker can be asked for: what this machine has, and each package. `cuda` comes before frameworks, which may
 # change what a later import finds.
-EVERYTHING = ("machine", "cuda", *PACKAGES, "gpu", "visible_gpus", "cpu_energy", "power_rails", "node_energy")
+ENERGY = ("gpu", "cpu_energy", "power_rails", "node_energy")
+EVERYTHING = ("machine", "cuda", *PACKAGES, "visible_gpus", *ENERGY)
 PROBE_TIMEOUT_S = 180.0  # a cold import of torch from a network file system takes minutes
 
 Facts = Mapping[str, Mapping[str, Any]]

@@ -15,11 +15,11 @@ from pybench.errors import RefusedValue, RefusedValuesError, UnsupportedError
 from pybench.launcher import LOCAL, Container, Launcher
 from pybench.machine.environments import Environment, open_environments, open_quietly
 from pybench.machine.estimate import CampaignEstimate, estimate
-from pybench.machine.facts import Facts, ask, needed_facts
+from pybench.machine.facts import ENERGY, Facts, ask, needed_facts
 from pybench.machine.opening import ask_before_runs, ask_libraries, ask_weights, refused_value
 from pybench.machine.profiles import Profile
 from pybench.machine.sensor import Board, boards_of, measure_profile
-from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported
+from pybench.machine.support import gpus_of, platform_of, refuse_changed, unsupported, why_no_energy
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,11 @@ class Machine:
         refuse_changed(cases, facts)
         return replace(self, facts=facts)
 
+    def with_sensors(self) -> Self:
+        """This machine with the facts of everything that measures energy, too. Raises what `ask` raises."""
+        missing = [name for name in ENERGY if name not in self.facts]
+        return replace(self, facts={**self.facts, **ask(missing, self.launcher)})
+
     def open_files(self, cases: Sequence[Case], pending: Collection[str], files: Mapping[str, str]) -> Self:
         """This machine after its runtimes were asked for the users' ONNX files of these cases.
 
@@ -102,6 +107,10 @@ class Machine:
     def unsupported(self, case: Case) -> UnsupportedError | None:
         """None when the case can run here, else why not and what to do."""
         return unsupported(case, self.facts_in(case.environment)) or self.refused.get(case.id)
+
+    def why_no_energy(self, case: Case) -> str | None:
+        """Why no sensor here measures the energy that a case is about; None: one does. Of a machine `with_sensors`."""
+        return why_no_energy(self.facts, on_gpu=bool(self.gpus(case)))
 
     def recipes(self, case: Case) -> Mapping[str, Recipe]:
         """Role -> recipe of what the case opens here. An engine is bound to this machine."""

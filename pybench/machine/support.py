@@ -21,7 +21,7 @@ from pybench.catalogue.causes import Cause
 from pybench.catalogue.packages import PACKAGES, fact_of
 from pybench.catalogue.plugins import refuse_other
 from pybench.catalogue.precisions import quantised_type
-from pybench.catalogue.reasons import ReasonCode
+from pybench.catalogue.reasons import ReasonCode, reason_from_text
 from pybench.catalogue.refusals import refuse_precision
 from pybench.catalogue.runtimes import DEVICES, RUNTIMES
 from pybench.errors import UnsupportedError
@@ -51,6 +51,15 @@ def unsupported(case: Case, facts: Facts) -> UnsupportedError | None:
         except UnsupportedError as error:
             return error
     return None
+
+
+def why_no_energy(facts: Facts, *, on_gpu: bool) -> str | None:
+    """Why no sensor here measures the energy that a run is about: its GPU's, else the CPU's. That of a whole module or
+    node counts as well, as in `measurement.doubts.judge_energy`. None: one does. `facts`: with those of `ENERGY`."""
+    own, *whole = (facts[name] for name in ("gpu" if on_gpu else "cpu_energy", "power_rails", "node_energy"))
+    if any(fact["available"] and fact.get("devices", True) for fact in (own, *whole)):
+        return None
+    return reason_from_text(own["reason"]).words if "reason" in own else str(own.get("why", "NVML finds no GPU"))
 
 
 def gpus_of(case: Case, facts: Facts) -> list[str]:

@@ -147,6 +147,19 @@ def test_a_dry_run_counts_the_cases_that_cannot_run_here_by_why(plan: Path, caps
     )
 
 
+def test_a_dry_run_forecasts_that_a_required_energy_cannot_be_measured(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--json"]) in (0, 1)
+    found = {one["what"]: one["status"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    measured = "yes" in (found["CPU energy"], found["module energy"], found["node energy"])
+    told = "energy, which the plan requires, cannot be measured in 2 cases: "
+    for require, expected in (("energy", not measured), ("timing", False)):
+        plan.write_text(f"{PLAN}require: [{require}]\n")
+        assert main(["run", str(plan), "--dry-run"]) == 0
+        assert (told in capsys.readouterr().out) == expected
+
+
 def test_a_dry_run_counts_what_an_own_file_computes_or_says_that_it_is_unknown(
     plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,12 @@ ALL_PROVIDERS = {
     "providers": ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"],
 }
 ORT_SERVER = {**SERVER, "onnxruntime": ALL_PROVIDERS}
+NO_SENSORS = {
+    "gpu": {"available": True, "devices": []},
+    "cpu_energy": {"available": False, "why": "no RAPL"},
+    "power_rails": {"available": False, "why": "no rail"},
+    "node_energy": {"available": False, "why": "no counter"},
+}
 BARE = {**LAPTOP, **{name: {"available": False, "why": "No module"} for name in ("torch", "onnxruntime", "onnx", "hf")}}
 
 BOARD = {
@@ -468,3 +474,24 @@ def test_cpus_that_are_not_there_are_told_before_a_run() -> None:
     assert refused is not None
     assert refused.reason.stored_code == "no_such_cpu"
     assert "affinity 0-5: this process may use the CPUs 0-3,8" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("device", "sensors", "why"),
+    [
+        ("cpu", {}, "no RAPL"),
+        ("cpu", {"cpu_energy": {"available": True}}, None),
+        ("cpu", {"node_energy": {"available": True}}, None),
+        ("cpu", {"gpu": {"available": True, "devices": [GPU]}}, "no RAPL"),
+        ("cuda", {"cpu_energy": {"available": True}}, "NVML finds no GPU"),
+        ("cuda", {"gpu": {"available": True, "devices": [GPU]}}, None),
+        ("cuda", {"power_rails": {"available": True}}, None),
+    ],
+)
+def test_energy_is_measured_by_the_sensor_of_what_the_case_runs_on(
+    device: str, sensors: dict[str, Any], why: str | None
+) -> None:
+    here = Machine({**SERVER, **NO_SENSORS, **sensors})
+    assert here.with_sensors() == here, "nothing is left to ask for"
+    case = Case(workload="infer", model="resnet50", runtime="torch", device=device)
+    assert here.why_no_energy(case) == why
