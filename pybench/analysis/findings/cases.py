@@ -20,6 +20,7 @@ from pybench.analysis.statistics.intervals import estimate_geometric_mean, estim
 from pybench.analysis.statistics.sequential import confidence_among
 from pybench.analysis.units import UnitScores
 from pybench.case import Case
+from pybench.catalogue.latency import kind_of
 from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 
@@ -100,6 +101,7 @@ class CaseFinding:
     outcomes: outcome -> runs
     failures: (outcome, why) of runs that are not ok -> runs
     devices: those that its runs ran on
+    latencies: what its runs call their latency: between the GPU's events, or as the host sees it
     folders: block -> run directory, relative to the campaign
     metrics: name -> what its runs say of it
     in_groups: whether units of its data are of groups, so that intervals over units are of whole groups
@@ -109,6 +111,7 @@ class CaseFinding:
     outcomes: Mapping[str, int]
     failures: Mapping[tuple[str, str], int]
     devices: frozenset[str]
+    latencies: frozenset[str]
     folders: Mapping[int, str]
     metrics: Mapping[str, MetricFinding]
     cautions: tuple[CautionFinding, ...]
@@ -148,10 +151,27 @@ def describe_cases(dataset: Dataset, measurements: Measurements, units: UnitScor
     cautions: dict[str, Counter[tuple[str, str | None]]] = {}
     for case_id, code, metric in dataset.cautions.select("case_id", "code", "metric").iter_rows():
         cautions.setdefault(case_id, Counter())[code, metric] += 1
+    latencies = kinds_of_latency(dataset)
     return tuple(
-        _describe_case(case, rows.get(case.id, []), measurements, units, cautions.get(case.id, Counter()))
+        _describe_case(
+            case,
+            rows.get(case.id, []),
+            measurements,
+            units,
+            cautions.get(case.id, Counter()),
+            latencies.get(case.id, frozenset()),
+        )
         for case in dataset.plan.cases
     )
+
+
+def kinds_of_latency(dataset: Dataset) -> dict[str, frozenset[str]]:
+    """Case id -> what its runs call their latency, as far as they say it."""
+    found: dict[str, set[str]] = {}
+    for (case_id, _), labels in dataset.labels.items():
+        if labels.get("latency") is not None:
+            found.setdefault(case_id, set()).add(kind_of(str(labels["latency"])))
+    return {case_id: frozenset(words) for case_id, words in found.items()}
 
 
 def _describe_case(
@@ -160,6 +180,7 @@ def _describe_case(
     measurements: Measurements,
     units: UnitScores,
     cautions: Mapping[tuple[str, str | None], int],
+    latencies: frozenset[str],
 ) -> CaseFinding:
     metrics = {}
     for name, cell in measurements.of_case(case.id).items():
@@ -172,6 +193,7 @@ def _describe_case(
         outcomes=Counter(row["outcome"] for row in rows),
         failures=Counter((row["outcome"], _why_failed(row)) for row in rows if row["outcome"] != "ok"),
         devices=frozenset(row["device"] for row in rows if row["outcome"] == "ok" and row["device"] is not None),
+        latencies=latencies,
         folders={row["block"]: row["folder"] for row in rows},
         metrics=metrics,
         cautions=tuple(CautionFinding(code, metric, runs) for (code, metric), runs in cautions.items()),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pybench.analysis.comparability import Comparability, PairComparability, SoftwareComparisons
+from pybench.analysis.findings.cases import kinds_of_latency
 from pybench.analysis.measurements import Measurements
 from pybench.analysis.statistics.estimate import EQUAL, EXACT, SINGLE, Estimate
 from pybench.analysis.statistics.paired import EQUIVALENCE_MARGIN, Effect, Pairing, compare_paired, holm
@@ -21,7 +22,6 @@ from pybench.case import Case, catalogue_of
 from pybench.case.contrasts import Contrast
 from pybench.case.pairing import Pair, pairs
 from pybench.case.yields import metrics_of
-from pybench.catalogue.latency import kind_of
 from pybench.catalogue.metrics import TOTALS, Metric
 from pybench.dataset import Dataset
 
@@ -110,7 +110,7 @@ def compare_contrasts(
 ) -> tuple[ContrastFinding, ...]:
     """Every pair of every contrast, with p values adjusted over all that was declared."""
     comparability = software.declared(dataset.plan.cases, contrasts)
-    devices, latencies = _devices(dataset), _latencies(dataset)
+    devices, latencies = _devices(dataset), kinds_of_latency(dataset)
     found = [
         ContrastFinding(
             contrast,
@@ -255,14 +255,6 @@ def _devices(dataset: Dataset) -> dict[str, dict[int, str]]:
         if device is not None:
             found.setdefault(case_id, {})[block] = device
     return found
-
-
-def _latencies(dataset: Dataset) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for (case_id, _), labels in dataset.labels.items():
-        if labels.get("latency") is not None:
-            found.setdefault(case_id, set()).add(kind_of(str(labels["latency"])))
-    return {case_id: frozenset(words) for case_id, words in found.items()}
 
 
 def _side(case: Case, pair: Pair) -> str:

@@ -2,7 +2,7 @@
 """Trade-offs of a model: its cases by two numbers, and which of them no other one beats.
 
 Only cases of the same work compete. Another length of sequence, another cache or other data is other work
-(`Factor.sets_work`).
+(`Factor.sets_work`). Latencies of two kinds (between the GPU's events, or as the host sees them) show no win.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class PlanePoint:
     """One case in a plane.
 
     accuracy: the case that one of its numbers is of; None: both are its own
+    latencies: the kinds of its latency
     beaten_by: the case that beats it; None: none does, or its place is `open`
     is_shown: whether intervals show that it is beaten
     is_open: several accuracies belong to the case, so nobody can say which is its own
@@ -53,6 +54,7 @@ class PlanePoint:
     accuracy: Case | None
     x: Estimate
     y: Estimate
+    latencies: frozenset[str]
     beaten_by: Case | None = None
     is_shown: bool = False
     is_open: bool = False
@@ -123,7 +125,7 @@ def _plane(plane: Plane, model: str, joined: Sequence[JoinedSpeed]) -> PlaneFind
             if at_x is not None and at_y is not None:
                 case = None if accuracy is None else accuracy.case
                 is_open = has_accuracy and len(one.accuracies) > 1
-                points.append(PlanePoint(one.speed.case, case, at_x, at_y, is_open=is_open))
+                points.append(PlanePoint(one.speed.case, case, at_x, at_y, one.speed.latencies, is_open=is_open))
     return PlaneFinding(plane, model, x, y, _judged(points, plane, x, y))
 
 
@@ -148,8 +150,9 @@ def _judged(points: Sequence[PlanePoint], plane: Plane, x: Metric, y: Metric) ->
         found = find_beaten([(points[place].x, points[place].y) for place in members], higher=higher)
         for place, beaten in zip(members, found, strict=True):
             if beaten is not None:
-                by = points[members[beaten.by]].case
-                judged[place] = replace(points[place], beaten_by=by, is_shown=beaten.is_shown)
+                by = points[members[beaten.by]]
+                is_shown = beaten.is_shown and (LATENCY not in plane.x or by.latencies == points[place].latencies)
+                judged[place] = replace(points[place], beaten_by=by.case, is_shown=is_shown)
     return tuple(judged)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pybench.analysis import analyse
 from pybench.analysis.findings.planes import PlaneFinding, find_planes
@@ -16,11 +17,15 @@ INFER = Case(workload="infer", model="digits-cnn", runtime="onnxruntime")
 INT8 = INFER.with_factors(precision="int8")
 
 
-def planes(folder: Path, metrics: Mapping[Case, Mapping[str, float]]) -> dict[str, PlaneFinding]:
+def planes(
+    folder: Path, metrics: Mapping[Case, Mapping[str, float]], latencies: Mapping[Case, str] = MappingProxyType({})
+) -> dict[str, PlaneFinding]:
     builder = CampaignBuilder(folder / "c", [*metrics], repetitions=2)
     for block in (1, 2):
         for case, values in metrics.items():
-            builder.run(case, block, {name: value * (1 + block / 1000) for name, value in values.items()})
+            labels = {"latency": latencies[case]} if case in latencies else {}
+            measured = {name: value * (1 + block / 1000) for name, value in values.items()}
+            builder.run(case, block, measured, labels=labels)
     return {one.plane.name: one for one in find_planes(analyse(load(builder.path)).cases)}
 
 
@@ -94,3 +99,21 @@ def test_of_several_accuracies_nobody_says_which_is_beaten(tmp_path: Path) -> No
     batches = {accuracy(INFER).with_factors(batch=batch): {"top1_percent": 90.0 + batch} for batch in (1, 2)}
     found = planes(tmp_path, {INFER: speed(2.0), INFER.with_factors(batch=8): speed(1.0), **batches})
     assert [(point.is_open, point.beaten_by) for point in found["plane"].points] == [(True, None)] * 4
+
+
+def test_latencies_of_different_kinds_show_no_win(tmp_path: Path) -> None:
+    """The host sees what the GPU's events do not."""
+    metrics = {
+        INFER: speed(2.0, 3.0),
+        INT8: speed(1.0, 1.0),
+        accuracy(INFER): {"top1_percent": 90.0},
+        accuracy(INT8): {"top1_percent": 98.0},
+    }
+    found = planes(tmp_path, metrics, {INFER: "host", INT8: "between events"})
+    beaten = {name: one.points[0] for name, one in found.items()}
+    assert [point.beaten_by for point in beaten.values()] == [INT8] * 3
+    assert {name: point.is_shown for name, point in beaten.items()} == {
+        "plane": False,
+        "plane-accuracy-energy": True,
+        "plane-energy-latency": False,
+    }

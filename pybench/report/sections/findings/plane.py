@@ -40,11 +40,11 @@ _MOST_OF_A_PLANE = 6  # figures, half a second each; the table has the fronts of
 _OPEN = "several accuracies belong to this case"
 _NOTES = (
     "A case beats another if it is as good in both numbers and better in one. Means decide that.",
-    "Not shown: the intervals of the two cases overlap in one of the numbers.",
+    "Not shown: the intervals of the two cases overlap in one of the numbers, or their latencies are of two kinds.",
     "Only cases of the same work compete: of one model, with inputs of one size and one kind.",
     "Latency is of one iteration, of a whole batch; against accuracy only cases of one batch compete.",
     "Energy is of one sample.",
-    "Boards, software and kinds of latency may differ between two cases; the tables of effects say so.",
+    "Boards and software may differ between two cases; the tables of effects say so.",
 )
 
 
