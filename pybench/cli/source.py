@@ -80,14 +80,29 @@ def open_source(source: Source) -> None:
         _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
 
 
+@contextmanager
+def opened(source: Source) -> Iterator[None]:
+    """`open_source` for a block, in a directory that is there: where the block raises, the former plan is back."""
+    if source.text is None:
+        yield
+        return
+    with runner.opened_for_running(source.campaign, source.plan.content, source.text) as changes:
+        yield
+    _name_changes(*changes)
+
+
+def make_directory(source: Source) -> None:
+    """Creates the campaign's directory where there is none; one that is there keeps its plan."""
+    if source.text is not None and runner.planned_before(source.campaign, source.plan) is None:
+        open_source(source)
+
+
 def open_for_trial(source: Source) -> bool:
-    """For a dry run, whose scripts need a directory: one that is there keeps its plan, and what `open_source` would
-    change of it is said. Returns whether it holds this plan."""
+    """For a dry run, whose scripts need a directory: says what `open_source` would change of one that is there.
+    Returns whether it holds this plan."""
     if source.text is None:
         return True
-    if runner.planned_before(source.campaign, source.plan) is None:
-        open_source(source)
-        return True
+    make_directory(source)
     name_coming_changes(source)
     return is_stored(source.campaign, source.plan.content)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -28,7 +29,7 @@ from pybench.cli.options import (
     TimeoutOption,
 )
 from pybench.cli.show import print_json, say
-from pybench.cli.source import Source, open_for_trial, open_source, read_source, selected_cases
+from pybench.cli.source import Source, make_directory, open_for_trial, opened, read_source, selected_cases
 from pybench.cli.stopping import refuse_jobs
 from pybench.errors import UsageError
 from pybench.words import counted
@@ -183,7 +184,7 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
     slurm.find_sbatch()
     if site.image:
         submission.check_image(site.image)
-    open_source(request.source)
+    make_directory(request.source)
     with submission.locked(request.campaign):
         former = submission.submissions(request.campaign)
         count = submission.shard_count(request.plan, request.shards, former)
@@ -194,10 +195,11 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
         work = request.work(request.campaign.submission(number), count)
         busy = submission.left_to(live, missing, work)
         wanted = [shard for shard in missing if shard not in busy]
-        if wanted:
-            scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former))
-            submission.write_scripts(work.folder, scripts, request.site_text)
-            submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
+        scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former)) if wanted else []
+        with opened(request.source):  # before a job may begin, which reads the plan
+            if wanted:
+                submission.write_scripts(work.folder, scripts, request.site_text)
+                submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
     if request.as_json:
         jobs = [{"role": job.role, "id": job.id} for job in submitted.jobs] if wanted else []
         print_json({"directory": str(request.campaign.path), "shards": wanted, "of": count, "jobs": jobs})
@@ -231,32 +233,35 @@ def _write_for_slurm(request: _Request, site: SlurmSite) -> None:
 def _write_for_kubernetes(request: _Request, site: KubernetesSite, *, is_tried: bool) -> None:
     """The YAML of a submission. `is_tried`: into the folder that the next dry run replaces; no number is taken."""
     from pybench.cluster import submission
-    from pybench.cluster.kubernetes import job_name, job_yaml
 
-    is_current = True
-    if is_tried:
-        is_current = open_for_trial(request.source)
-    else:
-        open_source(request.source)
+    is_current = not is_tried or open_for_trial(request.source)
+    make_directory(request.source)
     with submission.locked(request.campaign):
         count = submission.shard_count(request.plan, request.shards, ())
         wanted = submission.missing_shards(request.campaign, request.plan, request.options, count)
-        paths = []
-        if wanted:
-            number = submission.next_number(request.campaign)
-            text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
-            submitted, tried = request.campaign.submission(number), request.campaign.cluster / submission.DRY_RUN
-            folder = (tried if is_tried else submitted).absolute()
-            script = submission.Script("job.yaml", submission.SHARDS, text)
-            if is_tried:
-                shutil.rmtree(folder, ignore_errors=True)
-            submission.write_scripts(folder, [script], request.site_text)
-            paths = [folder / script.name]
+        with nullcontext() if is_tried else opened(request.source):
+            paths = [_write_job(request, site, wanted, count, is_tried=is_tried)] if wanted else []
     _print_written(request, wanted, count, paths)
     if wanted and not request.as_json and not is_tried:
         where = f"{request.campaign.path} has to be {site.pod.directory} in the pods"
         say(f"next: kubectl apply -f {paths[0]}; {where}")
     _name_former_plan(request, is_current)
+
+
+def _write_job(request: _Request, site: KubernetesSite, wanted: Sequence[int], count: int, *, is_tried: bool) -> Path:
+    """The file with the Job for these shards."""
+    from pybench.cluster import submission
+    from pybench.cluster.kubernetes import job_name, job_yaml
+
+    number = submission.next_number(request.campaign)
+    text = job_yaml(job_name(request.plan.name, number), site, wanted, count, request.arguments)
+    submitted, tried = request.campaign.submission(number), request.campaign.cluster / submission.DRY_RUN
+    folder = (tried if is_tried else submitted).absolute()
+    script = submission.Script("job.yaml", submission.SHARDS, text)
+    if is_tried:
+        shutil.rmtree(folder, ignore_errors=True)
+    submission.write_scripts(folder, [script], request.site_text)
+    return folder / script.name
 
 
 def _name_former_plan(request: _Request, is_current: bool) -> None:

@@ -23,7 +23,7 @@ Spawns the worker, never imports it.
 
 from pybench.runner.call import Options
 from pybench.runner.campaign import make_artefacts, run_campaign
-from pybench.runner.opening import changed_cases, open_for_running, planned_before
+from pybench.runner.opening import changed_cases, open_for_running, opened_for_running, planned_before
 from pybench.runner.schedule import Shard, parse_shard, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
 from pybench.runner.standing import Tally, failures, pending_runs, tally, uncounted
@@ -38,6 +38,7 @@ __all__ = [
     "failures",
     "make_artefacts",
     "open_for_running",
+    "opened_for_running",
     "parse_shard",
     "pending_runs",
     "planned_before",

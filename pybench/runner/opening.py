@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pybench.campaign import storage
@@ -42,6 +43,25 @@ def open_for_running(
         store_planned(campaign, content)
     storage.make_folder(campaign.artefacts, exist_ok=True)
     return changed_cases(known, plan)
+
+
+@contextmanager
+def opened_for_running(
+    campaign: CampaignDirectory, content: Mapping[str, Any], plan_text: str
+) -> Iterator[tuple[list[Case], list[Case]]]:
+    """`open_for_running` of a campaign that exists, for a block: where the block raises, its files are as before."""
+    files = (campaign.plan_resolved, campaign.plan, campaign.stopped)
+    former = {path: path.read_bytes() for path in files if path.exists()}
+    changes = open_for_running(campaign, content, plan_text)
+    try:
+        yield changes
+    except BaseException:
+        for path in files:
+            if path not in former:
+                path.unlink(missing_ok=True)
+            elif not path.exists() or path.read_bytes() != former[path]:
+                storage.write_bytes(path, former[path])
+        raise
 
 
 def changed_cases(known: ResolvedPlan | None, plan: ResolvedPlan) -> tuple[list[Case], list[Case]]:

@@ -135,7 +135,7 @@ def test_a_dry_run_for_kubernetes_takes_no_number(plan: Path, capsys: pytest.Cap
 def test_a_dry_run_changes_no_plan_of_a_campaign(plan: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("site.yaml").write_text(SITE if kind == "slurm" else example_site("kubernetes"))
     assert main(["run", str(plan)]) == 0
-    before = {path: path.read_bytes() for path in Path("results/trial").glob("plan*")}
+    before = _stored_plan()
     plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
     capsys.readouterr()
     assert main(["submit", str(plan), "--site", "site.yaml", "--dry-run"]) == 0
@@ -143,7 +143,7 @@ def test_a_dry_run_changes_no_plan_of_a_campaign(plan: Path, kind: str, capsys: 
     assert "added to the plan:" in printed
     assert "results/trial keeps its former plan, which these scripts would run" in printed
     assert "submit them in this order" not in printed
-    assert {path: path.read_bytes() for path in Path("results/trial").glob("plan*")} == before
+    assert _stored_plan() == before
     assert main(["check", "results/trial"]) == 0
 
 
@@ -185,6 +185,7 @@ def test_what_a_job_in_the_queue_may_leave_out_is_not_left_to_it(
     command = ["submit", str(plan), "--site", "site.yaml"]
     assert main([*command, *first]) == 0
     squeue.write_text(state)
+    before = _stored_plan()
     capsys.readouterr()
     code = main([*command, *then])
     printed = capsys.readouterr()
@@ -193,9 +194,43 @@ def test_what_a_job_in_the_queue_may_leave_out_is_not_left_to_it(
         return
     assert (code, printed.out) == (2, "")
     assert f"jobs in the queue may leave out some of the missing runs: {said}" in printed.err
+    assert _stored_plan() == before, "jobs in the queue read it when they begin"
     squeue.write_text("COMPLETED")
     assert main([*command, *then]) == 0
     assert "3 of 3 shards submitted" in capsys.readouterr().err
+
+
+def _stored_plan() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path("results/trial").glob("plan*")}
+
+
+def test_a_plan_whose_jobs_sbatch_refuses_is_not_the_campaigns(
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(plan)]) == 0
+    before = _stored_plan()
+    plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
+    squeue.with_name("sbatch").write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
+    capsys.readouterr()
+    assert main(["submit", str(plan), "--site", "site.yaml"]) == 1
+    printed = capsys.readouterr().err
+    assert "sbatch refused shards-1.sbatch: invalid partition" in printed
+    assert "the plan" not in printed
+    assert _stored_plan() == before
+    assert main(["check", "results/trial"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["slurm", "kubernetes"])
+def test_too_many_shards_change_no_plan(plan: Path, squeue: Path, kind: str) -> None:
+    Path("site.yaml").write_text(SITE if kind == "slurm" else example_site("kubernetes"))
+    assert main(["run", str(plan)]) == 0
+    before = _stored_plan()
+    plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    assert main([*command, "--shards", "4"]) == 2
+    assert _stored_plan() == before
+    assert main(command) == 0
+    assert _stored_plan() != before
 
 
 def test_a_submission_of_an_older_pybench_may_leave_out_anything(

@@ -20,7 +20,9 @@ from pybench import runner
 from pybench.campaign import hashed, layout, storage
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.extract import EXTRACT
+from pybench.campaign.resolved_plan import store_stop
 from pybench.case import Case
+from pybench.case.repetitions import Stop
 from pybench.catalogue.validities import VALIDITIES
 from pybench.errors import CorruptError, UsageError
 from tests.runner.conftest import Run, noop_cases, plan_content
@@ -118,6 +120,21 @@ def test_a_plan_that_the_disk_does_not_take_leaves_the_former_one(campaign: Camp
     assert campaign.plan_resolved.read_bytes() == before
     assert campaign.plan.read_text() == "name: trial\n"
     assert list(campaign.path.glob(f"*{storage.TEMPORARY_SUFFIX}")) == []
+
+
+def test_a_plan_that_is_refused_after_it_was_stored_leaves_the_files_of_the_former_one(
+    campaign: CampaignDirectory,
+) -> None:
+    runner.open_for_running(campaign, plan_content(noop_cases(1), 1), "name: trial\n")
+    store_stop(campaign, Stop(1, "decided"))
+    before = {path: path.read_bytes() for path in campaign.path.glob("*.*")}
+    assert len(before) == 3
+    changed = (campaign, plan_content(noop_cases(2), 1), "name: trial # changed\n")
+    with contextlib.suppress(KeyboardInterrupt), runner.opened_for_running(*changed):
+        assert campaign.plan.read_text() == "name: trial # changed\n"
+        assert not campaign.stopped.exists()
+        raise KeyboardInterrupt
+    assert {path: path.read_bytes() for path in campaign.path.glob("*.*")} == before
 
 
 def test_a_plan_with_another_name_does_not_replace_a_campaigns_plan(campaign: CampaignDirectory) -> None:
