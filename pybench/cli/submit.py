@@ -180,6 +180,7 @@ class _Request:
 def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
     from pybench.cluster import slurm, submission
     from pybench.cluster.ending import close_ended
+    from pybench.cluster.signals import held_signals
 
     slurm.find_sbatch()
     if site.image:
@@ -196,10 +197,10 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
         busy = submission.left_to(live, missing, work)
         wanted = [shard for shard in missing if shard not in busy]
         scripts = submission.scripts_of(work, site, wanted, request.cases, again=bool(former)) if wanted else []
-        with opened(request.source):  # before a job may begin, which reads the plan
+        with held_signals() as came, opened(request.source):  # before a job may begin, which reads the plan
             if wanted:
                 submission.write_scripts(work.folder, scripts, request.site_text)
-                submitted = submission.submit(number, work, scripts, in_turn=bool(site.job.throttle))
+                submitted = submission.submit(number, work, scripts, bool(site.job.throttle), came)
     if request.as_json:
         jobs = [{"role": job.role, "id": job.id} for job in submitted.jobs] if wanted else []
         print_json({"directory": str(request.campaign.path), "shards": wanted, "of": count, "jobs": jobs})

@@ -154,6 +154,7 @@ def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             errors="replace",
             timeout=TIMEOUT_S,
             env=_environment(os.environ),
+            process_group=0,  # Ctrl-C and the end of a terminal reach pybench alone, which knows what to do
         )
     except FileNotFoundError as error:
         raise ClusterError(

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,10 +233,13 @@ def write_scripts(folder: Path, scripts: Sequence[Script], site_text: str) -> No
         raise
 
 
-def submit(number: int, work: SubmissionWork, scripts: Sequence[Script], in_turn: bool) -> Submission:
+def submit(
+    number: int, work: SubmissionWork, scripts: Sequence[Script], in_turn: bool, came: Collection[int] = ()
+) -> Submission:
     """Hands the written scripts to Slurm and records each job as it is accepted. All or nothing.
 
-    `in_turn`: whether an array waits for the one before, because a throttle counts by array.
+    in_turn: whether an array waits for the one before, because a throttle counts by array
+    came: as of `held_signals`; after one, KeyboardInterrupt is raised, and nothing is submitted
     """
     jobs: list[SubmittedJob] = []
     try:
@@ -244,6 +247,8 @@ def submit(number: int, work: SubmissionWork, scripts: Sequence[Script], in_turn
             accepted = slurm.submit(work.folder / script.name, _predecessors(script, jobs, in_turn))
             jobs.append(SubmittedJob(script.name, script.role, accepted, script.chunk))
             storage.write_json(work.folder / layout.SUBMISSION, _to_json(work, jobs))
+            if came:
+                raise KeyboardInterrupt
     except BaseException:
         with contextlib.suppress(Exception):  # the first error is the one to show
             slurm.cancel([job.id for job in jobs])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -218,6 +219,31 @@ def test_a_plan_whose_jobs_sbatch_refuses_is_not_the_campaigns(
     assert "the plan" not in printed
     assert _stored_plan() == before
     assert main(["check", "results/trial"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, -signal.SIGHUP), (signal.SIGTERM, -signal.SIGTERM)]
+)
+def test_a_submission_that_is_ended_leaves_no_job(plan: Path, squeue: Path, number: int, code: int) -> None:
+    """The whole terminal is sent the signal while sbatch has not answered for the second job."""
+    assert main(["run", str(plan)]) == 0
+    before = _stored_plan()
+    plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
+    sbatch, scancel = squeue.with_name("sbatch"), squeue.with_name("scancel")
+    sbatch.write_text(
+        "#!/bin/sh\necho >> jobs\n[ $(wc -l < jobs) = 1 ] || until [ -e answer ]; do sleep 0.05; done\nwc -l < jobs\n"
+    )
+    scancel.write_text('#!/bin/sh\necho "$@" >> cancelled\n')
+    scancel.chmod(0o755)
+    command = [sys.executable, "-m", "pybench.cli", "submit", str(plan), "--site", "site.yaml"]
+    process = subprocess.Popen(command, start_new_session=True)
+    wait_for(lambda: Path("jobs").exists() and Path("jobs").read_text() == "\n\n")
+    os.killpg(process.pid, number)
+    Path("answer").touch()
+    assert process.wait(timeout=60) == code
+    assert Path("cancelled").read_text() == "1 2\n"
+    assert CampaignDirectory(Path("results/trial")).submissions() == []
+    assert _stored_plan() == before
 
 
 @pytest.mark.parametrize("kind", ["slurm", "kubernetes"])
