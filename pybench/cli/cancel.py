@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pybench.campaign.directory import open_campaign
 from pybench.cli.options import DirectoryArgument
+from pybench.errors import ClusterError
 
 
 def cancel(directory: DirectoryArgument) -> None:
@@ -19,5 +20,14 @@ def cancel(directory: DirectoryArgument) -> None:
     jobs = [job.id for submission in submissions(campaign) for job in submission.jobs]
     states = slurm.queue(jobs)
     alive = sorted({name.partition("_")[0] for name, state in states.items() if not state.has_ended}, key=int)
-    slurm.cancel(alive)
-    print(f"cancelled {', '.join(alive)}" if alive else "nothing in the queue")
+    refused: dict[str, ClusterError] = {}
+    for job in reversed(alive):  # the check first: it may begin as soon as the arrays have ended
+        try:
+            slurm.cancel(job)
+        except ClusterError as error:
+            refused[job] = error
+    cancelled = [job for job in alive if job not in refused]
+    if cancelled or not alive:
+        print(f"cancelled {', '.join(cancelled)}" if cancelled else "nothing in the queue")
+    if refused:
+        raise ClusterError("; ".join(error.message for error in refused.values()))

@@ -81,12 +81,11 @@ def submit(script: Path, after: Sequence[str] = ()) -> str:
     return match[1]
 
 
-def cancel(jobs: Sequence[str]) -> None:
-    """Ends jobs; those that have ended already stay as they are."""
-    if jobs:
-        ended = _ask(["scancel", *jobs])
-        if ended.returncode and "Invalid job id" not in ended.stderr:
-            raise ClusterError(f"scancel refused: {_said(ended)}")
+def cancel(job: str) -> None:
+    """Ends a job; one that has ended already stays as it is. ClusterError where that is not allowed."""
+    ended = _ask(["scancel", job])
+    if ended.returncode and "Invalid job id" not in ended.stderr:
+        raise ClusterError(f"scancel refused job {job}: {_said(ended)}")
 
 
 def cluster_name() -> str | None:

@@ -250,8 +250,9 @@ def submit(
             if came:
                 raise KeyboardInterrupt
     except BaseException:
-        with contextlib.suppress(Exception):  # the first error is the one to show
-            slurm.cancel([job.id for job in jobs])
+        for job in reversed(jobs):
+            with contextlib.suppress(Exception):  # the first error is the one to show
+                slurm.cancel(job.id)
         shutil.rmtree(work.folder, ignore_errors=True)
         raise
     return Submission(number, work.folder, SLURM, work.shards, work.arguments, work.planned, tuple(jobs))

@@ -241,7 +241,7 @@ def test_a_submission_that_is_ended_leaves_no_job(plan: Path, squeue: Path, numb
     os.killpg(process.pid, number)
     Path("answer").touch()
     assert process.wait(timeout=60) == code
-    assert Path("cancelled").read_text() == "1 2\n"
+    assert Path("cancelled").read_text() == "2\n1\n"
     assert CampaignDirectory(Path("results/trial")).submissions() == []
     assert _stored_plan() == before
 
@@ -345,6 +345,26 @@ def test_what_needs_a_submission_says_so(plan: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out) == {"closed": [], "open": 0}
     assert main(["logs", "results/trial"]) == 2
     assert "has no submission" in capsys.readouterr().err
+
+
+def test_what_may_not_be_cancelled_is_named_after_what_was(
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The array is of another user, the check is not."""
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    squeue.with_name("squeue").write_text(
+        "#!/bin/sh\nfor word; do case $word in --jobs=*) job=${word#*=};; esac; done\n"
+        "printf '%-20s%-20s%-20s%-12s%-80s%-80s\\n' $job N/A RUNNING 0 n1 None\n"
+    )
+    scancel = squeue.with_name("scancel")
+    scancel.write_text('#!/bin/sh\n[ "$1" != 1 ] || { echo "Access denied" >&2; exit 1; }\n')
+    scancel.chmod(0o755)
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["cancel", "results/trial"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "cancelled 2\n"
+    assert printed.err == "error: scancel refused job 1: Access denied\n"
 
 
 def test_an_example_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
