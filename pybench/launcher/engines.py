@@ -365,10 +365,18 @@ def _limits() -> list[str]:
 def _hint(message: str, engine: str) -> str:
     """What to do about the commonest failures of an engine."""
     low = message.lower()
-    if "no space left" in low or "disk quota" in low:
-        return f"free some space where {engine} keeps its images, then run the same command again"
-    if "permission denied" in low or "cannot connect" in low:
-        return f"check that you may use {engine}: `{engine} info` shows details"
-    if any(word in low for word in ("connection refused", "timeout", "no such host", "i/o", "dial tcp")):
-        return "does the registry answer? fetch the image beforehand, and give its file"
-    return f"check {engine} with `{engine} info`"
+    found = next((hint for words, hint in _HINTS.items() if any(word in low for word in words)), _CHECK)
+    return found.format(engine=engine)
+
+
+_CHECK = "check {engine} with `{engine} info`"
+_HINTS = {  # the first whose words a message has
+    ("no space left", "disk quota"): "free some space where {engine} keeps its images, then run the same command again",
+    ("permission denied", "cannot connect"): "check that you may use {engine}: `{engine} info` shows details",
+    ("unauthorized", "authentication required", "denied"): "log in to the registry with `{engine} login HOST`",
+    ("manifest unknown", "name unknown"): "the registry has no such image: check its name and its digest",
+    ("server gave http response",): "the registry has no TLS: allow that for it in the settings of {engine}, or "
+    "fetch the image beforehand, and give its file",
+    ("connection refused", "timeout", "no such host", "i/o", "dial tcp"): "does the registry answer? fetch the image "
+    "beforehand, and give its file",
+}

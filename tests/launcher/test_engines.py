@@ -135,6 +135,8 @@ def test_a_program_that_the_image_lacks_is_a_container_that_never_began(
         ("write /layer.tar: no space left on device", "free some space"),
         ("dial unix /var/run/docker.sock: connect: permission denied", "check that you may use podman"),
         ('Get "http://127.0.0.1:5000/v2/": dial tcp 127.0.0.1:5000: connect: connection refused', "registry answer"),
+        ("pull access denied for small, repository does not exist or may require 'docker login'", "podman login HOST"),
+        ("reading manifest latest in gemini/out: name unknown: repository name not known", "check its name"),
     ],
 )
 def test_a_failure_of_an_engine_comes_with_what_to_do(said: str, hint: str) -> None:
