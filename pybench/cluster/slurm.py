@@ -28,6 +28,8 @@ ENDED = frozenset(
 )
 WAITING = "PENDING"
 _FIELDS = {"ArrayJobID": 20, "ArrayTaskID": 20, "State": 20, "RestartCnt": 12, "NodeList": 80, "Reason": 80}
+_IS_IT_UP = "check that the cluster's controller is running"
+_CORRECT_THE_SITE = "correct the site file and submit again: no job of this submission is in the queue"
 _JOB = re.compile(r"(\d+)(;[^\s;]+)?")
 
 
@@ -74,9 +76,9 @@ def submit(script: Path, after: Sequence[str] = ()) -> str:
     said = ended.stdout.split()  # a site's own plugin may have printed something before
     match = _JOB.fullmatch(said[-1]) if said else None
     if ended.returncode or match is None:
+        is_down = "Unable to contact" in ended.stderr
         raise ClusterError(
-            f"sbatch refused {script.name}: {_said(ended)}",
-            hint="correct the site file and submit again: no job of this submission is in the queue",
+            f"sbatch refused {script.name}: {_said(ended)}", hint=_IS_IT_UP if is_down else _CORRECT_THE_SITE
         )
     return match[1]
 
@@ -106,9 +108,7 @@ def queue(jobs: Iterable[str]) -> dict[str, JobState]:
         fields = ",".join(f"{name}:{width}" for name, width in _FIELDS.items())
         ended = _ask(["squeue", "--noheader", "--array", "--states=all", f"--jobs={number}", f"--Format={fields}"])
         if ended.returncode and "Invalid job id" not in ended.stderr:
-            raise ClusterError(
-                f"squeue does not answer: {_said(ended)}", hint="check that the cluster's controller is running"
-            )
+            raise ClusterError(f"squeue does not answer: {_said(ended)}", hint=_IS_IT_UP)
         found |= {state.id: state for state in map(_queued, ended.stdout.splitlines())}
     return found
 
@@ -160,9 +160,7 @@ def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             f"{command[0]} is not on PATH", hint="run the command on a login node of the cluster"
         ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(
-            f"{command[0]} does not answer: {error}", hint="check that the cluster's controller is running"
-        ) from error
+        raise ClusterError(f"{command[0]} does not answer: {error}", hint=_IS_IT_UP) from error
 
 
 def _environment(environment: Mapping[str, str]) -> dict[str, str]:

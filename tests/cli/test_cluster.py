@@ -205,17 +205,24 @@ def _stored_plan() -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in Path("results/trial").glob("plan*")}
 
 
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("invalid partition", "correct the site file"),
+        ("Unable to contact slurm controller (connect failure)", "check that the cluster's controller is running"),
+    ],
+)
 def test_a_plan_whose_jobs_sbatch_refuses_is_not_the_campaigns(
-    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str], said: str, hint: str
 ) -> None:
     assert main(["run", str(plan)]) == 0
     before = _stored_plan()
     plan.write_text(PLAN.replace("[1, 2]", "[1, 3]"))
-    squeue.with_name("sbatch").write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
+    squeue.with_name("sbatch").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     capsys.readouterr()
     assert main(["submit", str(plan), "--site", "site.yaml"]) == 1
     printed = capsys.readouterr().err
-    assert "sbatch refused shards-1.sbatch: invalid partition" in printed
+    assert f"sbatch refused shards-1.sbatch: {said}\n  hint: {hint}" in printed
     assert "the plan" not in printed
     assert _stored_plan() == before
     assert main(["check", "results/trial"]) == 0
