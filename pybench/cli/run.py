@@ -130,9 +130,10 @@ def run(
     open_source(source)
     close_ended_quietly(campaign, resolved)
     name_uncounted(runner.uncounted(campaign, resolved), resolved)
-    if artefacts_only:
-        raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
-    result = _do(campaign, resolved, options, machine)
+    with source.explained():
+        if artefacts_only:
+            raise typer.Exit(_make_artefacts(campaign, resolved, options, machine, as_json))
+        result = _do(campaign, resolved, options, machine)
     _print_result(campaign, result, is_rerun=bool(rerun), as_json=as_json)
     raise typer.Exit(_exit_code(result))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from errno import EACCES, EROFS
 from pathlib import Path
 
 from pybench import runner
@@ -48,6 +49,18 @@ class Source:
                 for one in error.values
             ]
             raise PlanError(self.file, problems) from error
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Where a campaign's directory was given and cannot be written, the hint names the plan: --out requires it."""
+        try:
+            yield
+        except UsageError as error:
+            cause = error.__cause__
+            if self.text is not None or not isinstance(cause, OSError) or cause.errno not in (EACCES, EROFS):
+                raise
+            hint = "ask the owner for permission to write, or give the plan file and another folder with --out"
+            raise UsageError(error.message, hint=hint) from error
 
 
 def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, repetitions: int | None) -> Source:

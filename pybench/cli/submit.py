@@ -124,12 +124,13 @@ def submit(
         refuse_images(request.cases, source.plan.environments)
     for name, path in not_here(source.plan.environments).items():
         say(f"environment {name}: {path} is not on this machine; every node has to have it there")
-    if isinstance(found, KubernetesSite):
-        _write_for_kubernetes(request, found, is_tried=dry_run)
-    elif dry_run:
-        _write_for_slurm(request, found)
-    else:
-        _submit_to_slurm(request, found)
+    with source.explained():
+        if isinstance(found, KubernetesSite):
+            _write_for_kubernetes(request, found, is_tried=dry_run)
+        elif dry_run:
+            _write_for_slurm(request, found)
+        else:
+            _submit_to_slurm(request, found)
 
 
 def _arguments(filters: list[str] | None, timeout: float, retry_failed: bool, no_sensor: bool) -> tuple[str, ...]:

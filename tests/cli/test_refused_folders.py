@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from pybench.campaign.directory import CampaignDirectory
 from pybench.cli import main
 from tests.cli.conftest import PLAN
 
@@ -50,6 +52,29 @@ def test_a_file_in_the_place_of_the_folder_is_told_with_what_to_do(
         for option in ([], ["--dry-run"]):
             assert main(["run", str(plan), "--out", out, *option]) == 2
             assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["run"], ["submit", "--site", "site.yaml", "--dry-run"]])
+def test_a_campaign_that_may_not_be_written_is_told_with_what_to_do(
+    plan: Path, tmp_path: Path, command: list[str]
+) -> None:
+    assert main(["run", str(plan), "--repetitions", "1"]) == 0
+    (tmp_path / "site.yaml").write_text('kind: slurm\njob:\n  time: "10"\n')
+    folder = tmp_path / "results/trial"
+    run = next(CampaignDirectory(folder).runs()).path.parent
+    shutil.rmtree(run)
+    for path in (folder, run.parent):
+        path.chmod(0o555)
+    mere_user = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    words = [*mere_user, sys.executable, "-m", "pybench.cli", command[0], str(folder), *command[1:]]
+    ended = subprocess.run(words, capture_output=True, check=False, text=True)
+    for path in (folder, run.parent):
+        path.chmod(0o755)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith(
+        "Permission denied\n"
+        "  hint: ask the owner for permission to write, or give the plan file and another folder with --out\n"
+    )
 
 
 @pytest.mark.parametrize("options", [["--dry-run"], []])
