@@ -13,7 +13,7 @@ from pybench import runner
 from pybench.campaign import layout
 from pybench.campaign.directory import CampaignDirectory
 from pybench.campaign.resolved_plan import ResolvedPlan, check_plan_text, is_stored, parse_resolved_plan, read_planned
-from pybench.case import Case, catalogue_of
+from pybench.case import Case, catalogue_of, distinct_titles
 from pybench.case.factors import factors_of
 from pybench.cli.options import joined
 from pybench.cli.show import say
@@ -90,7 +90,7 @@ def read_source(path: Path, out: Path | None, overrides: Sequence[str] | None, r
 def open_source(source: Source) -> None:
     """Creates the campaign's directory, or brings its plan up to date and says what that changes."""
     if source.text is not None:
-        _name_changes(*runner.open_for_running(source.campaign, source.plan.content, source.text))
+        _name_changes(source.plan, *runner.open_for_running(source.campaign, source.plan.content, source.text))
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def opened(source: Source) -> Iterator[None]:
         return
     with runner.opened_for_running(source.campaign, source.plan.content, source.text) as changes:
         yield
-    _name_changes(*changes)
+    _name_changes(source.plan, *changes)
 
 
 def make_directory(source: Source) -> None:
@@ -122,7 +122,7 @@ def open_for_trial(source: Source) -> bool:
 
 def name_coming_changes(source: Source) -> None:
     """Says what `open_source` would, and changes nothing."""
-    _name_changes(*runner.changed_cases(runner.planned_before(source.campaign, source.plan), source.plan))
+    _name_changes(source.plan, *runner.changed_cases(runner.planned_before(source.campaign, source.plan), source.plan))
 
 
 def selected_cases(plan: ResolvedPlan, filters: list[str] | None) -> frozenset[str] | None:
@@ -138,10 +138,11 @@ def selected_cases(plan: ResolvedPlan, filters: list[str] | None) -> frozenset[s
     return selected
 
 
-def _name_changes(added: Sequence[Case], orphaned: Sequence[Case]) -> None:
+def _name_changes(plan: ResolvedPlan, added: Sequence[Case], orphaned: Sequence[Case]) -> None:
+    titles = distinct_titles([*plan.cases, *orphaned])  # all of the former plan and of this one
     for what, cases in (
         ("added to the plan:", added),
         ("removed from the plan, kept on disk but not counted:", orphaned),
     ):
         for case in cases:
-            say(f"{what} {case.id[:12]} {case.title()}")
+            say(f"{what} {case.id[:12]} {titles[case.id]}")

@@ -287,8 +287,9 @@ def test_a_changed_plan_is_continued_and_its_changes_named(plan: Path, capsys: p
         capsys.readouterr()
         assert main(["run", str(plan), *words]) == 0
         said = capsys.readouterr().err
-        assert "added to the plan:" in said
-        assert "removed from the plan, kept on disk but not counted:" in said
+        assert re.search(r"^added to the plan: \w{12} noop iterations=3$", said, re.MULTILINE)
+        removed = r"^removed from the plan, kept on disk but not counted: \w{12} noop iterations=1$"
+        assert re.search(removed, said, re.MULTILINE)
 
 
 def test_what_is_required_and_not_valid_has_its_commonest_reason(
