@@ -250,12 +250,20 @@ def submit(
             if came:
                 raise KeyboardInterrupt
     except BaseException:
-        for job in reversed(jobs):
-            with contextlib.suppress(Exception):  # the first error is the one to show
-                slurm.cancel(job.id)
-        shutil.rmtree(work.folder, ignore_errors=True)
+        left = [job for job in reversed(jobs) if not _cancel(job)]
+        if not left:  # else `cancel` and `status` have to know of them
+            shutil.rmtree(work.folder, ignore_errors=True)
         raise
     return Submission(number, work.folder, SLURM, work.shards, work.arguments, work.planned, tuple(jobs))
+
+
+def _cancel(job: SubmittedJob) -> bool:
+    """Whether Slurm did it. Its error is not raised: the one before is to be shown."""
+    try:
+        slurm.cancel(job.id)
+    except Exception:
+        return False
+    return True
 
 
 def submissions(campaign: CampaignDirectory) -> list[Submission]:

@@ -65,6 +65,21 @@ def test_what_was_accepted_before_a_refusal_goes_again(tmp_path: Path, sbatch: P
     assert campaign.submissions() == []
 
 
+def test_what_could_not_be_cancelled_after_a_refusal_is_recorded(tmp_path: Path, sbatch: Path) -> None:
+    """The controller goes down after it has accepted one job."""
+    down = "echo 'Unable to contact slurm controller' >&2; exit 1"
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\n[ ! -e {sbatch} ] || {{ {down}; }}\necho 1 | tee {sbatch}\n")
+    (tmp_path / "scancel").write_text(f"#!/bin/sh\n{down}\n")
+    campaign = CampaignDirectory(tmp_path / "campaign")
+    work = SubmissionWork(campaign.path, "trial", campaign.submission(1), 9)
+    write_scripts(work.folder, scripts(), "")
+    with pytest.raises(ClusterError, match="Unable to contact") as raised:
+        submit(1, work, scripts(), in_turn=False)
+    assert raised.value.hint == "check that the cluster's controller is running"
+    (left,) = submissions(campaign)
+    assert [job.id for job in left.jobs] == ["1"]
+
+
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     campaign = CampaignDirectory(tmp_path)
     campaign.submission(1).mkdir(parents=True)
