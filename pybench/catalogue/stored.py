@@ -7,6 +7,7 @@ Every property is stored. A property that a later pybench adds has a default, wh
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -22,6 +23,9 @@ from pybench.catalogue.workloads import Workload
 
 TAG = "row"  # not `kind`, which is a property of models
 _KINDS: dict[str, type[Row]] = {"workload": Workload, "runtime": Runtime, "model": Model, "metric": Metric}
+# A name is part of the names of files, such as `figures/infer-latency_mean_ms.svg`, a word of plans and a column.
+_NAME = re.compile(r"[a-z][a-z0-9_.-]*")
+_METRIC_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def row_to_json(row: Row) -> dict[str, Any]:
@@ -33,14 +37,22 @@ def row_to_json(row: Row) -> dict[str, Any]:
 def row_from_json(stored: Mapping[str, Any]) -> Row:
     """The inverse of `row_to_json`; properties that are not stored take their default.
 
-    Raises ValueError for another kind of row, an unknown or missing property and a value of another type.
+    Raises ValueError for another kind of row, a name with other characters, an unknown or missing property and a value
+    of another type.
     """
     kind = _KINDS.get(str(stored.get(TAG)))
     if kind is None:
         raise ValueError(f"a row of an unknown kind: {stored.get(TAG)!r}")
     properties = {name: value for name, value in stored.items() if name != TAG}
     row: Row = _built(kind, properties, str(properties.get("name")))
+    _check_name(row)
     return row
+
+
+def _check_name(row: Row) -> None:
+    pattern, others = (_METRIC_NAME, "_") if isinstance(row, Metric) else (_NAME, "_, . and -")
+    if not pattern.fullmatch(row.name):
+        raise ValueError(f"the name {row.name!r} is not of a to z, 0 to 9, {others}, or does not begin with a letter")
 
 
 def _plain(value: Any) -> Any:

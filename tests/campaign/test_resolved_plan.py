@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pybench.campaign.layout import PUBLICATION
 from pybench.campaign.resolved_plan import guarded, is_stored, read_planned, store_planned
 from pybench.campaign.storage import write_json
 from pybench.case import Case
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.cli import main
 from pybench.errors import EXIT_CORRUPT, EXIT_OK, CorruptError
 from pybench.publication.pack.redaction import Redactor
@@ -67,6 +69,20 @@ def test_a_plan_that_was_edited_after_its_runs_is_not_printed_beside_them(
     (campaign.path / PUBLICATION).unlink()
     campaign.plan.unlink()
     assert main(["check", str(campaign.path)]) == EXIT_OK, "a plan that was removed says nothing wrong"
+
+
+def test_a_row_of_a_package_whose_name_leads_out_of_the_campaign_is_corrupt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name is part of the names of figures, and the campaign may be someone else's."""
+    row = replace(BUILT_IN.workloads["noop"], name="../../echo")
+    case = Case(workload=row.name, catalogue=BUILT_IN.with_rows([row]))
+    built = CampaignBuilder(tmp_path / "c", [case], repetitions=1)
+    built.run(case, 1, {"latency_mean_ms": 1.0})
+    store_planned(built.campaign, json.loads(built.campaign.plan_resolved.read_text()))
+    for command in ("report", "status"):
+        assert main([command, str(built.campaign.path)]) == EXIT_CORRUPT
+        assert "the name '../../echo' is not of a to z, 0 to 9, _, . and -" in capsys.readouterr().err
 
 
 def test_of_random_bits_none_that_means_something_is_missed(campaign: CampaignDirectory) -> None:

@@ -149,6 +149,12 @@ def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, tar
             "adds a workload that is malformed: echo.takes has another type than the property: 'nogroup'",
             "correct the row",
         ),
+        (
+            METRIC.replace("m_ms", "rows/s"),
+            "adds a metric that is malformed: the name 'rows/s' is not of a to z, 0 to 9, _, or does not begin",
+            "correct the row",
+        ),
+        (MODEL % "../../x", "adds a model that is malformed: the name '../../x' is not of", "correct the row"),
         (MODEL.replace('"vector"', '"vectr"') % "m", "malformed: m.kind has another type", "correct the row"),
         (
             MODEL.replace("outputs=2", 'outputs=2, judged_on="acme-data"') % "m",

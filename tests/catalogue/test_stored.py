@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,24 @@ def test_a_row_that_is_malformed_is_refused_with_its_place(change: dict[str, obj
     stored = {**row_to_json(BUILT_IN.models["resnet50"]), **change}
     with pytest.raises(ValueError, match=message):
         row_from_json(stored)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "rows/s", "../../x", "scan\n", "scan,one", "<b>x</b>", "rows@5ms", "Rows", "9rows"]
+)
+@pytest.mark.parametrize("kind", ["workload", "runtime", "model", "metric"])
+def test_a_name_that_is_no_part_of_the_name_of_a_file_is_refused(kind: str, name: str) -> None:
+    """A campaign of someone else is read as well, and figures are files with such names."""
+    stored = next(row for row in STORED if row["row"] == kind)
+    with pytest.raises(ValueError, match=rf"the name {re.escape(repr(name))} is not of a to z, 0 to 9"):
+        row_from_json({**stored, "name": name})
+
+
+def test_names_of_metrics_are_words_as_columns_are() -> None:
+    stored = {row["row"]: row for row in STORED}
+    assert row_from_json({**stored["model"], "name": "acme-net.v2"}).name == "acme-net.v2"
+    with pytest.raises(ValueError, match="the name 'acme-rows' is not of a to z, 0 to 9, _, or"):
+        row_from_json({**stored["metric"], "name": "acme-rows"})
 
 
 def test_a_row_without_a_property_that_has_no_default_is_refused() -> None:
