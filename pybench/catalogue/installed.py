@@ -33,6 +33,7 @@ GROUP = "pybench.catalogue"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_CODE = re.compile(rf"{_MODULE.pattern}:[A-Za-z_]\w*")
 # Properties of rows that name code: a module, or `module:name`.
 NAMING_CODE = (
     "module",
@@ -152,7 +153,13 @@ def _refuse_foreign_code(point: EntryPoint, rows: tuple[Row, ...]) -> None:
     for row in rows:
         for name in NAMING_CODE:
             code = getattr(row, name, None)
-            if isinstance(code, str) and re.split("[.:]", code)[0] not in (package, "pybench"):
+            if not isinstance(code, str):  # a workload says by `generates` whether it does
+                continue
+            form, written = (_MODULE, f"{package}.code") if name == "module" else (_CODE, f"{package}.code:name")
+            if not form.fullmatch(code):
+                what = f"adds the {kind_of(row)} {row.name}, whose `{name}` names no code: {code!r}"
+                raise _refusal(point, what, f"write it as in {written}", rows)
+            if re.split("[.:]", code)[0] not in (package, "pybench"):
                 what = f"adds the {kind_of(row)} {row.name}, whose `{name}` is outside of {package}: {code}"
                 hint = f"put this code into {package}: changes of other packages are not noticed"
                 raise _refusal(point, what, hint, rows)

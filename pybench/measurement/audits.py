@@ -9,7 +9,6 @@ Any other torch module is asked for its parameters and switches.
 
 from __future__ import annotations
 
-import importlib
 import json
 import tempfile
 import traceback
@@ -20,6 +19,7 @@ from typing import Any
 
 from pybench.case import Case
 from pybench.catalogue.causes import Cause
+from pybench.catalogue.code import code_of
 from pybench.catalogue.precisions import allows_tf32, floating_type, is_single, quantised_type
 from pybench.catalogue.reasons import Reason
 from pybench.catalogue.runtimes import Runtime
@@ -58,8 +58,7 @@ def audit_of(row: Runtime) -> Callable[[Any, Case, Any], Audit]:
     """What finds the precision that ran on a runtime: `(session, case, given) -> Audit`, as its row names it."""
     if row.audit is None:
         return not_audited
-    module, _, name = row.audit.partition(":")
-    found: Callable[[Any, Case, Any], Audit] = getattr(importlib.import_module(module), name)
+    found: Callable[[Any, Case, Any], Audit] = code_of(row, "audit")
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pybench.case.data import has_random_weights
 from pybench.case.yields import is_compared, is_profiled
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.catalogue.code import named_code
+from pybench.catalogue.code import code_of, named_code
 from pybench.catalogue.heads import role_of
 from pybench.catalogue.models import Model
 from pybench.catalogue.refusals import refuse_file
@@ -54,7 +55,7 @@ class OpenedModel:
     row: of a built-in model; None for a user's file
     language: whether its first input is token ids
     audit: finds the precision that ran
-    profile: finds the kernels of an iteration
+    profile: finds the kernels of an iteration; None: the case has no profile
     metadata: short texts that an ONNX file carries
     """
 
@@ -63,7 +64,7 @@ class OpenedModel:
     row: Model | None
     language: bool
     audit: Callable[[], Audit]
-    profile: Callable[[], Profile]
+    profile: Callable[[], Profile] | None
     metadata: dict[str, str]
 
 
@@ -94,17 +95,14 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
         )
     check_sequence(case)
     door = (_DOORS[row.opens] if case.parts is None else _through_parts)(request, row, vocabulary)
+    find_audit = audits.audit_of(row)  # before the windows: a row that names what is not there fails the run
+    find_profile = profiles.profile_of(row) if is_profiled(case) else None
     session = _opened(door, case, row, deterministic)
     if not session.inputs:
         raise InputError(f"{door.name} has no input")
     language = session.inputs[0].dtype.kind == "i"
-
-    def audit() -> Audit:
-        return audits.audit_of(row)(session, case, door.given)
-
-    def profile() -> Profile:
-        return profiles.profile_of(row)(session, case, door.given)
-
+    audit = partial(find_audit, session, case, door.given)
+    profile = None if find_profile is None else partial(find_profile, session, case, door.given)
     metadata = {**session.metadata, **door.metadata}
     if KEY in metadata:
         check_longest(str(case.model), feeds_from_text(metadata[KEY]), case.seq_len, added_tokens(case))
@@ -113,7 +111,7 @@ def open_model(request: RunRequest, *, vocabulary: int = 0, deterministic: bool 
 
 def _opened(door: ModelSource, case: Case, row: Runtime, deterministic: bool) -> Session:
     if case.parts is not None and row.parts is not None:
-        in_parts: Session = named_code(row.parts)(door.given, case.parts, case)
+        in_parts: Session = code_of(row, "parts")(door.given, case.parts, case)
         return in_parts
     open_case = importlib.import_module(row.module).open_case
     session: Session = open_case(door.given, door.spec, case, allowed_threads(case), deterministic=deterministic)
@@ -142,7 +140,7 @@ def conclude(result: Result, opened: OpenedModel, case: Case) -> Result:
         result.cautions += saturation_cautions(case)
     if not case.workload_row.judges_images:  # a judge knows what it judges on
         result.cautions += calibration_cautions(opened.metadata, case.calibration_images)
-    if is_profiled(case):
+    if opened.profile is not None:
         add_profile(result, opened.profile)
     return result
 

@@ -7,7 +7,6 @@ after it. One that cannot be made costs no measurement: its metrics then have no
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pybench.case import Case
+from pybench.catalogue.code import code_of
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.workloads import KERNELS
@@ -34,8 +34,7 @@ NS_PER_MS = 1e6
 
 def profile_of(row: Runtime) -> Callable[[Any, Case, Any], Profile]:
     """What tells the kernels of a runtime: `(session, case, given) -> Profile`, as its row names it."""
-    module, _, name = str(row.profile).partition(":")
-    found: Callable[[Any, Case, Any], Profile] = getattr(importlib.import_module(module), name)
+    found: Callable[[Any, Case, Any], Profile] = code_of(row, "profile")
     return found
 
 

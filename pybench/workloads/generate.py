@@ -23,7 +23,7 @@ from pybench.case import Case
 from pybench.case.quantising import opened_in
 from pybench.case.yields import TOKENS_OF, is_compared
 from pybench.catalogue.cautions import Caution, CautionCode
-from pybench.catalogue.code import named_code
+from pybench.catalogue.code import code_of
 from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.catalogue.refusals import refuse_generation
 from pybench.errors import DeviceMemoryError
@@ -64,7 +64,7 @@ def open_generation(opened: OpenedModel, case: Case, task: GenerationTask) -> Ge
     row = case.runtime_row
     assert row is not None  # for the type checker: a model was opened
     assert row.generates is not None
-    generation: Generation = named_code(row.generates)(opened.session, task)
+    generation: Generation = code_of(row, "generates")(opened.session, task)
     return generation
 
 

@@ -172,6 +172,16 @@ def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, tar
             "put this code into acme_x: changes of other packages are not noticed",
         ),
         (
+            (OPTION % "acme_x.depth").replace("needs=", 'audit="acme_x.audits", needs='),
+            "adds the runtime r, whose `audit` names no code: 'acme_x.audits'",
+            "write it as in acme_x.code:name",
+        ),
+        (
+            WORKLOAD.replace("pybench.workloads.noop", "acme_x.echo:run"),
+            "adds the workload echo, whose `module` names no code: 'acme_x.echo:run'",
+            "write it as in acme_x.code; or",
+        ),
+        (
             WORKLOAD.replace("pybench.workloads.noop", "acme_xy"),
             "adds the workload echo, whose `module` is outside of acme_x: acme_xy",
             "put this code into acme_x",

@@ -67,6 +67,17 @@ def test_a_runtime_that_nothing_audits_has_no_precision_and_never_a_right_one(mo
     assert result.labels["precision_realised"] == "not known: onnxruntime has no audit"
 
 
+@pytest.mark.parametrize("name", ["audit", "profile"])
+@pytest.mark.parametrize("code", ["pybench.measurement.nowhere:mine", "pybench.measurement.audits:mine"])
+def test_code_that_is_not_there_fails_the_run_by_the_property_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, code: str
+) -> None:
+    row = replace(RUNTIMES["onnxruntime"], **{name: code})
+    monkeypatch.setitem(RUNTIMES, "onnxruntime", row)
+    with pytest.raises((ImportError, AttributeError), match=f"^`{name}` of onnxruntime, {code}: "):
+        run(DIGITS)
+
+
 def test_an_interrupted_audit_interrupts_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any) -> audits.Audit:
         raise KeyboardInterrupt
