@@ -137,8 +137,9 @@ class Workload:
 OF_SLOW = ("gpu_slow_p95_energy_j", "gpu_slow_p99_energy_j")
 # The speed of the core that calls the iterations, where Python calls each of them.
 CORE = ("core_probe_mean_ms",)
+LATENCY = ("latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")
 _TIMED = (
-    "latency_mean_ms", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms",
+    *LATENCY,
     "peak_host_bytes", "peak_device_bytes", "cpu_cores_ratio", "cpu_utilisation_ratio", "gpu_utilisation_ratio",
     *CORE,
     "gpu_energy_j", "gpu_net_energy_j", "gpu_tail_energy_j", "gpu_idle_power_before_w", "gpu_idle_power_after_w",
@@ -200,6 +201,12 @@ ABOVE_IDLE = (
     "gpu_net_energy_per_sample_j", "gpu_net_energy_per_token_j", "gpu_net_energy_per_gb_j",
     "gpu_net_energy_per_input_token_j", "gpu_net_energy_per_output_token_j",
 )  # fmt: skip
+
+# What pybench's own measuring stores, as far as the machine and the case have it, whether a row yields it or not.
+RECORDED = frozenset((
+    *_TIMED, *_PER_SAMPLE, *_PER_TOKEN, *_PER_INPUT_TOKEN, *_PER_OUTPUT_TOKEN, *_PER_GB,
+    *_WAITS, *_SIZE, *ENQUEUE, *ALONE, *COMPILE, *KERNELS, *AGREEMENT,
+))  # fmt: skip
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 

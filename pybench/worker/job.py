@@ -35,7 +35,7 @@ def do(folder: Path, campaign: Path, *, spawned_ns: int, started_ns: int) -> dic
     clock.mark("workload")
     from pybench.worker import environment, storing
 
-    storing.store(result, folder, catalogue.metrics, is_run=is_run)
+    storing.store(result, folder, catalogue.metrics, case)
     storage.write_json(
         folder / layout.ENVIRONMENT, environment.collect(result.labels.get("device"), result.measuring, plugins)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ import numpy as np
 
 from pybench.campaign import layout, storage
 from pybench.campaign.finished_run import counted_rows
+from pybench.case import Case
+from pybench.case.yields import metrics_of
 from pybench.catalogue.metrics import Metric
+from pybench.catalogue.workloads import LATENCY, RECORDED
 from pybench.errors import UnknownNameError
 from pybench.kernels.profile import profile_to_json
 from pybench.measure.quantity import Quantity
@@ -40,17 +43,20 @@ TABLES = {
 }
 
 
-def store(result: Result, folder: Path, metrics: Mapping[str, Metric], *, is_run: bool = False) -> None:
+def store(result: Result, folder: Path, metrics: Mapping[str, Metric], case: Case | None = None) -> None:
     """Writes every table, then summary.json, energy.json and profile.json.
 
     metrics: the rows of the metrics
-    is_run: of a run, whose tables have the rows that its summary counts; the making of an artefact keeps no tables
+    case: of a run, whose tables have the rows that its summary counts; the making of an artefact keeps no tables
 
     Raises UnknownNameError for a table that is not of the closed list, or a metric without a row. Raises TypeError or
-    ValueError, naming the metric, window, label or table, for what is no such thing.
+    ValueError, naming the metric, window, label or table, for what is no such thing. Raises ValueError, too, where a
+    package returns other metrics than its row yields.
     """
     if not isinstance(result, Result):
         raise TypeError(f"what the workload returned is {_kind(result)}, not a Result")
+    if case is not None and case.workload_row.plugin is not None:
+        _check_yields(result.metrics, case)
     rows = {}
     for stem, columns in result.tables.items():
         file = TABLES.get(stem)
@@ -64,7 +70,7 @@ def store(result: Result, folder: Path, metrics: Mapping[str, Metric], *, is_run
         "windows": _objects(result.windows),
         "labels": _labels(result.labels),
     }
-    for name, counted in counted_rows(summary).items() if is_run else ():
+    for name, counted in counted_rows(summary).items() if case is not None else ():
         if rows.get(name) != counted:
             raise ValueError(f"{name} has {rows.get(name, 'no')} rows, but the result counts {counted}")
     storage.write_json(folder / layout.SUMMARY, summary)
@@ -74,6 +80,23 @@ def store(result: Result, folder: Path, metrics: Mapping[str, Metric], *, is_run
     if result.profile is not None:
         stored = {"schema_version": layout.SCHEMA_VERSION, **profile_to_json(result.profile)}
         storage.write_json(folder / layout.PROFILE, stored)
+
+
+def _check_yields(returned: Collection[str], case: Case) -> None:
+    """A column of a report must not be absent without a reason, and what no row yields is in no report.
+
+    What pybench measures by itself may be more than a row yields, or less where a sensor is missing.
+    """
+    row, metrics = case.workload_row, case.catalogue.metrics
+    unnamed = sorted(set(returned) - {*row.metrics(), *RECORDED})
+    if unnamed:
+        raise ValueError(f"{row.name} returned {unnamed[0]}, which its row does not yield: name it in `yields`")
+    promised = metrics_of(case).intersection(row.metrics())
+    sensed = {name for name in promised if metrics[name].of is not None or metrics[name].energy is not None}
+    lacking = sorted(promised - sensed - (RECORDED - set(LATENCY)) - set(returned))
+    if lacking:
+        advice = "return it, or a Quantity with the reason why it has no value"
+        raise ValueError(f"{row.name} yields {lacking[0]}, and its result does not have it: {advice}")
 
 
 def csv_text(columns: Mapping[str, np.ndarray[Any, Any]]) -> str:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,17 @@ import numpy as np
 import pytest
 
 from pybench.campaign.layout import SUMMARY
+from pybench.case import Case
+from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import METRICS
+from pybench.catalogue.plugins import Plugin
+from pybench.catalogue.reasons import Reason, ReasonCode
 from pybench.errors import UnknownNameError
 from pybench.measure.quantity import Quantity
 from pybench.measurement.result import Result
 from pybench.worker.storing import store
 
+INFER = Case(workload="infer", model="mlp", runtime="torch")
 METRIC = "latency_mean_ms"
 TIMING = {"timing": {"begin_ns": 0, "end_ns": 9, "iterations": 7}}
 SEVEN = {"iterations": {"gap_ns": np.arange(7), "length_ns": np.ones(7)}}
@@ -24,7 +31,7 @@ SEVEN = {"iterations": {"gap_ns": np.arange(7), "length_ns": np.ones(7)}}
 
 def refused(result: Any, folder: Path) -> str:
     with pytest.raises((TypeError, ValueError, UnknownNameError)) as caught:
-        store(result, folder, METRICS, is_run=True)
+        store(result, folder, METRICS, INFER)
     assert not (folder / SUMMARY).exists(), "nobody may take what was refused for a result"
     return str(caught.value)
 
@@ -66,3 +73,50 @@ def test_scalars_of_numpy_are_numbers_and_any_label_may_be_named_fit(tmp_path: P
     store(Result(metrics=metrics, windows=TIMING, tables=SEVEN, labels={"fit": "good"}), tmp_path, METRICS)
     stored = json.loads((tmp_path / SUMMARY).read_text())["metrics"]
     assert (stored[METRIC]["value"], stored[METRIC]["u_standard"], stored["model_bytes"]["value"]) == (2.5, 0.5, 9)
+
+
+# --- metrics of a package --------------------------------------------------------------------------------------------
+
+ACME = Plugin(name="acme", distribution="acme-bench", version="1", package="acme_bench", sha256="0" * 64)
+ROWS = replace(METRICS["text_mb_per_s"], name="rows_per_s", plugin=ACME)
+JOULES = replace(METRICS["gpu_energy_per_sample_j"], name="joules_a_row", plugin=ACME)
+YIELDS = ("latency_mean_ms", "gpu_energy_j", "peak_device_bytes", ROWS.name, JOULES.name)
+SCAN = Case(
+    workload="scan",
+    catalogue=BUILT_IN.with_rows(
+        [ROWS, JOULES, replace(BUILT_IN.workloads["noop"], name="scan", plugin=ACME, yields=YIELDS)]
+    ),
+)
+ONE = Quantity(value=1.0)
+
+
+def store_scan(folder: Path, **metrics: Quantity) -> None:
+    store(Result(metrics=metrics), folder, SCAN.catalogue.metrics, SCAN)
+
+
+def test_what_a_package_yields_may_lack_what_sensors_tell_and_have_what_pybench_measures(tmp_path: Path) -> None:
+    store_scan(tmp_path, latency_mean_ms=ONE, rows_per_s=ONE, latency_p99_ms=ONE, peak_host_bytes=ONE)
+    assert json.loads((tmp_path / SUMMARY).read_text())["metrics"]["rows_per_s"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ({"latency_mean_ms": ONE}, "scan yields rows_per_s, and its result does not have it: return it, or a Quantity"),
+        ({"rows_per_s": ONE}, "scan yields latency_mean_ms, and its result does not have it"),
+        ({"rows_per_second": ONE}, "scan returned rows_per_second, which its row does not yield: name it in `yields`"),
+        ({"top1_percent": ONE}, "scan returned top1_percent, which its row does not yield: name it in `yields`"),
+    ],
+)
+def test_a_package_returns_what_its_row_yields_and_nothing_else(
+    tmp_path: Path, metrics: dict[str, Quantity], said: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        store_scan(tmp_path, **metrics)
+    assert not (tmp_path / SUMMARY).exists()
+
+
+def test_a_promised_value_that_is_missing_has_a_reason(tmp_path: Path) -> None:
+    unknown = Quantity(reasons=(Reason(ReasonCode.OTHER, names=("empty_table",)),))
+    store_scan(tmp_path, latency_mean_ms=ONE, rows_per_s=unknown)
+    assert json.loads((tmp_path / SUMMARY).read_text())["metrics"]["rows_per_s"]["reason"] == "empty_table"
