@@ -19,11 +19,11 @@ from importlib.metadata import EntryPoint, entry_points
 
 from pybench.catalogue.catalogue import BUILT_IN, Catalogue, Row, kind_of
 from pybench.catalogue.criteria import compared_of
-from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.models import Model
 from pybench.catalogue.options import Option
 from pybench.catalogue.plugins import Plugin, sha256_of_package
+from pybench.catalogue.row_faults import MODULE, fault_of
 from pybench.catalogue.runtimes import Runtime
 from pybench.catalogue.stored import row_from_json, row_to_json
 from pybench.catalogue.workloads import Workload
@@ -32,8 +32,7 @@ from pybench.errors import PluginError, in_short
 GROUP = "pybench.catalogue"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OPTION = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_CODE = re.compile(rf"{_MODULE.pattern}:[A-Za-z_]\w*")
+_CODE = re.compile(rf"{MODULE.pattern}:[A-Za-z_]\w*")
 # Properties of rows that name code: a module, or `module:name`.
 NAMING_CODE = (
     "module",
@@ -80,7 +79,7 @@ def installed() -> Installed:
         try:
             rows = _rows_of(point)
             _refuse_foreign_code(point, rows)
-            _refuse_unknown(point, rows)
+            _refuse_faults(point, rows)
             _refuse_options(point, rows)
             _refuse_taken(point, rows, BUILT_IN.with_rows(itertools.chain(*usable.values())))
             usable[point] = rows
@@ -92,9 +91,9 @@ def installed() -> Installed:
 
 
 def _without_metrics(usable: Mapping[EntryPoint, tuple[Row, ...]]) -> dict[EntryPoint, PluginError]:
-    """The packages with a workload that yields what no row describes, as its runs could not be stored.
+    """The packages with a row that names a metric which no row describes: what its runs yield could not be stored.
 
-    A package may yield metrics of another one, and falls with it.
+    A package may name metrics of another one, and falls with it.
     """
     refused: dict[EntryPoint, PluginError] = {}
     while True:
@@ -103,8 +102,9 @@ def _without_metrics(usable: Mapping[EntryPoint, tuple[Row, ...]]) -> dict[Entry
         lacking = {point: pair for point, rows in kept.items() if (pair := _unknown_metric(rows, metrics)) is not None}
         if not lacking:
             return refused
-        for point, (workload, metric) in lacking.items():
-            what = f"adds the workload {workload}, which yields {metric}, and no row describes that metric"
+        for point, (row, metric) in lacking.items():
+            verb = "yields" if isinstance(row, Workload) else "is made of"
+            what = f"adds the {kind_of(row)} {row.name}, which {verb} {metric}, and no row describes that metric"
             refused[point] = _refusal(point, what, f"add a Metric row for {metric}, or correct its name", kept[point])
 
 
@@ -155,7 +155,7 @@ def _refuse_foreign_code(point: EntryPoint, rows: tuple[Row, ...]) -> None:
             code = getattr(row, name, None)
             if not isinstance(code, str):  # a workload says by `generates` whether it does
                 continue
-            form, written = (_MODULE, f"{package}.code") if name == "module" else (_CODE, f"{package}.code:name")
+            form, written = (MODULE, f"{package}.code") if name == "module" else (_CODE, f"{package}.code:name")
             if not form.fullmatch(code):
                 what = f"adds the {kind_of(row)} {row.name}, whose `{name}` names no code: {code!r}"
                 raise _refusal(point, what, f"write it as in {written}", rows)
@@ -165,21 +165,11 @@ def _refuse_foreign_code(point: EntryPoint, rows: tuple[Row, ...]) -> None:
                 raise _refusal(point, what, hint, rows)
 
 
-def _refuse_unknown(point: EntryPoint, rows: tuple[Row, ...]) -> None:
-    """Data sets are pybench's own. What a row needs is a package that Python can import."""
+def _refuse_faults(point: EntryPoint, rows: tuple[Row, ...]) -> None:
     for row in rows:
-        if isinstance(row, Metric) and row.is_per_bound and row.unit != "1" and row.share_of is None:
-            what = f"adds the metric {row.name}, a rate at bounds of latency that no rate is named for"
-            raise _refusal(point, what, "name the metric of the whole rate as its `share_of`", rows)
-        for name in ("trained_on", "judged_on"):
-            data_set = getattr(row, name, None)
-            if data_set is not None and data_set not in DATA_SETS:
-                what = f"adds the model {row.name}, whose `{name}` is no data set: {data_set}"
-                raise _refusal(point, what, f"name one of {', '.join(DATA_SETS)}", rows)
-        for need in () if isinstance(row, Metric | Model) else row.needs:
-            if not _MODULE.fullmatch(need):
-                what = f"adds the {kind_of(row)} {row.name}, whose `needs` has no name of a package: {need!r}"
-                raise _refusal(point, what, "name it as Python imports it", rows)
+        fault = fault_of(row)
+        if fault is not None:
+            raise _refusal(point, f"adds the {kind_of(row)} {row.name}, {fault.what}", fault.hint, rows)
 
 
 def _refuse_taken(point: EntryPoint, rows: tuple[Row, ...], catalogue: Catalogue) -> None:
@@ -209,17 +199,18 @@ def _refuse_options(point: EntryPoint, rows: tuple[Row, ...]) -> None:
                 raise _refusal(point, f"describes the option {option.name} in two ways", "describe it once", rows)
 
 
-def _unknown_metric(rows: Iterable[Row], metrics: Collection[str]) -> tuple[str, str] | None:
-    """The first workload that yields what no row describes, and that metric."""
-    for row in rows:
-        if isinstance(row, Workload):
-            judged_by = (row.headline, row.headline_without_ids, *row.rates)
-            headlines = (name for name in judged_by if name is not None)
-            named = (*row.metrics(), *row.shown, *headlines)
-            unknown = next((name for name in named if name not in metrics), None)
-            if unknown is not None:
-                return row.name, unknown
-    return None
+def _unknown_metric(rows: Iterable[Row], metrics: Collection[str]) -> tuple[Row, str] | None:
+    """The first row that names what no row describes, and that metric."""
+    named = ((row, name) for row in rows for name in _metrics_in(row) if name is not None)
+    return next((pair for pair in named if pair[1] not in metrics), None)
+
+
+def _metrics_in(row: Row) -> tuple[str | None, ...]:
+    if isinstance(row, Metric):
+        return row.of, row.energy, row.delay, row.share_of
+    if isinstance(row, Workload):
+        return (*row.metrics(), *row.shown, row.headline, row.headline_without_ids, *row.rates)
+    return ()
 
 
 def _table(row: Row, catalogue: Catalogue) -> dict[str, Row]:

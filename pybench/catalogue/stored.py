@@ -7,6 +7,7 @@ Every property is stored. A property that a later pybench adds has a default, wh
 
 from __future__ import annotations
 
+import math
 import re
 import types
 import typing
@@ -37,8 +38,8 @@ def row_to_json(row: Row) -> dict[str, Any]:
 def row_from_json(stored: Mapping[str, Any]) -> Row:
     """The inverse of `row_to_json`; properties that are not stored take their default.
 
-    Raises ValueError for another kind of row, a name with other characters, an unknown or missing property and a value
-    of another type.
+    Raises ValueError for another kind of row, a name with other characters, an unknown or missing property, a value of
+    another type and a number that is not finite.
     """
     kind = _KINDS.get(str(stored.get(TAG)))
     if kind is None:
@@ -105,6 +106,8 @@ def _read(hint: Any, value: Any, place: str) -> Any:
         return {str(key): _read(arguments[1], each, f"{place}.{key}") for key, each in value.items()}
     if (origin is Literal and value in arguments) or (hint is float and type(value) is int):
         return value
+    if hint is float and type(value) is float and not math.isfinite(value):
+        raise ValueError(f"{place} is {value}, which is no finite number")
     if isinstance(hint, type) and type(value) is hint:
         return value
     choices = f" (one of {', '.join(map(str, arguments))})" if origin is Literal else ""

@@ -34,8 +34,19 @@ OPTION = """
 from pybench.catalogue.options import Option
 from pybench.catalogue.runtimes import Runtime
 ROWS = (Runtime(name="r", module="pybench.runtimes.torch", opens="module", needs=("torch",), start_s=1.0,
+                precisions=dict(fp32="anywhere"),
                 options=(Option(name="%s", kind="integer", default=1, meaning="depth"),)),)
 """
+
+
+def runtime(**properties: object) -> str:
+    """Rows with one runtime that has these properties, too."""
+    given = {"precisions": {"fp32": "anywhere"}, **properties}
+    return (
+        "from pybench.catalogue.runtimes import Runtime\n"
+        'ROWS = (Runtime(name="r", module="pybench.runtimes.torch", opens="module", needs=("torch",), start_s=1.0, '
+        f"**{given!r}),)"
+    )
 
 
 class Site:
@@ -158,8 +169,52 @@ def test_what_cannot_be_used_is_one_error_with_a_hint(site: Site, rows: str, tar
         (MODEL.replace('"vector"', '"vectr"') % "m", "malformed: m.kind has another type", "correct the row"),
         (
             MODEL.replace("outputs=2", 'outputs=2, judged_on="acme-data"') % "m",
-            "adds the model m, whose `judged_on` is no data set: acme-data",
+            "adds the model m, whose `judged_on` names no data set of pybench: acme-data",
             "name one of digits, ",
+        ),
+        (
+            MODEL.replace("outputs=2", 'outputs=2, shaped_by=("height",)') % "m",
+            "adds the model m, whose `shaped_by` names no factor of models of pybench: height",
+            "name one of block_type, ",
+        ),
+        (METRIC.replace("rests_on", "bound_ms=5.0, rests_on"), "m_ms, which has a `bound_ms`", "set `is_per_bound`"),
+        (
+            METRIC.replace("rests_on", "of='gpu_energy', rests_on"),
+            "adds the metric m_ms, which is made of gpu_energy, and no row describes that metric",
+            "add a Metric row for gpu_energy",
+        ),
+        (
+            runtime(quantiser="nope"),
+            "adds the runtime r, whose `quantiser` names no quantiser of pybench: nope",
+            "name one of pybench, ",
+        ),
+        (
+            runtime(factors=("nope",)),
+            "whose `factors` names no factor of runtimes of pybench: nope",
+            "name one of workspace_bytes, ",
+        ),
+        (
+            runtime(modes=("fastest",)),
+            "whose `modes` names no value of `compile_mode` of pybench: fastest",
+            "name one of default, ",
+        ),
+        (runtime(own_path="perl"), "whose `own_path` names no path of pybench: perl", "name one of none, "),
+        (
+            runtime(precisions={"fp32": "anywhere", "int3": "anywhere"}),
+            "whose `precisions` names no precision of pybench: int3",
+            "name one of fp32, ",
+        ),
+        (
+            runtime(trains={"int3": "on_gpu"}),
+            "whose `trains` names no precision of pybench: int3",
+            "name one of fp32, ",
+        ),
+        (runtime(precisions={}), "which does not say in one way what it infers in", "set one of `precisions`, "),
+        (runtime(computes_in="fp64"), "which does not say in one way what it infers in", "set one of `precisions`, "),
+        (
+            (OPTION % "acme_x.depth").replace("1.0", "float('nan')"),
+            "malformed: r.start_s is nan, which is no finite number",
+            "correct the row",
         ),
         (
             (OPTION % "acme_x.depth").replace('"torch",', '"acme-lib",'),

@@ -59,6 +59,8 @@ def test_a_property_that_is_not_stored_has_its_default() -> None:
         ({"flavour": "mint"}, "resnet50 has unknown properties: flavour"),
         ({"outputs": "many"}, "resnet50.outputs has another type than the property: 'many'"),
         ({"kind": "smell"}, "resnet50.kind has another type"),
+        ({"multiply_adds": float("nan")}, "resnet50.multiply_adds is nan, which is no finite number"),
+        ({"training_rate": float("inf")}, "resnet50.training_rate is inf"),
         ({"shape": [3, "wide"]}, "resnet50.shape has another type"),
     ],
 )
