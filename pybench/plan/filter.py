@@ -20,7 +20,7 @@ from pybench.case.factors import FACTORS
 from pybench.document import core_scalar
 from pybench.errors import UsageError
 from pybench.plan.meaning import applies
-from pybench.plan.values import Value, ValueProblem, check_value, nearest
+from pybench.plan.values import Value, ValueProblem, check_value, nearest, nearest_option
 
 _TOKEN = re.compile(r"""\s*(?:(?P<sign>==|!=|<=|>=|=|<|>|,|\|)|(?P<quoted>"[^"]*"|'[^']*')|(?P<word>[^\s=!<>,|"']+))""")
 _ORDERS: dict[str, Callable[[float, float], bool]] = {
@@ -107,11 +107,9 @@ class _Parser:
             raise self._error(name, "expected a factor", "as in `precision=int8`")
         factor = self._factors.get(name.text)
         if factor is None:
-            raise self._error(
-                name,
-                f"unknown factor `{name.text}`",
-                nearest(name.text, self._factors) or f"factors: {', '.join(self._factors)}",
-            )
+            near = nearest_option if "." in name.text else nearest
+            hint = near(name.text, self._factors) or f"factors: {', '.join(self._factors)}"
+            raise self._error(name, f"unknown factor `{name.text}`", hint)
         sign = self._take()
         if sign is None or sign.text not in _SIGNS:
             raise self._error(sign, f"expected one of {', '.join(_SIGNS)} after `{factor.name}`")

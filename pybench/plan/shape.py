@@ -55,7 +55,7 @@ from pybench.plan.settings import (
     check_version,
     check_within_s,
 )
-from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest
+from pybench.plan.values import PSEUDO_FACTORS, Value, ValueProblem, bounds_ms, check_value, nearest, nearest_option
 
 DATA = ("images", "corpus", "tokenizer")  # factors that `data`, where it is a mapping, is another way to write
 LONG_LIST = 12  # names that a hint still enumerates
@@ -344,7 +344,9 @@ class _Reader:
 
     def _hint(self, key: str, names: tuple[str, ...]) -> str:
         of_metric = [name for name, kind in criteria_of(self.catalogue).items() if key.startswith(kind.metric)]
-        near = nearest(key, set(of_metric).intersection(names)) or nearest(key, names)
+        may_be_option = "." in key and not set(self.factors).isdisjoint(names)
+        alike = nearest_option if may_be_option else nearest
+        near = nearest(key, set(of_metric).intersection(names)) or alike(key, names)
         if near is not None:
             return near
         if "." in key:

@@ -46,6 +46,11 @@ def nearest(name: object, names: Iterable[str]) -> str | None:
     return f"did you mean `{known[found[0]]}`?" if found else None
 
 
+def nearest_option(name: str, names: Iterable[str]) -> str | None:
+    """The same for a name with a dot, which no factor of pybench has."""
+    return nearest(name, [known for known in names if "." in known])
+
+
 def nearest_row(factor: Factor, value: object) -> str | None:
     """The hint for a name that nothing has: the nearest one; where packages can add names, that one may be missing."""
     near = nearest(value, factor.choices)

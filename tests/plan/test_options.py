@@ -11,7 +11,7 @@ from pybench.case.factors import factors_of
 from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.options import Option
 from pybench.catalogue.workloads import Workload
-from pybench.errors import PlanError
+from pybench.errors import PlanError, UsageError
 from pybench.plan import Plan, load_plan
 from pybench.plan.filter import parse_filter
 
@@ -95,6 +95,10 @@ def test_cases_are_compared_and_selected_by_an_option(tmp_path: Path) -> None:
             "matrix: [{workload: deep, other.x: 1}]\n",
             "unknown key `other.x` (an option of a package; install",
         ),
+        (  # which looks like `placement`
+            "matrix: [{workload: deep, place.count: 1}]\n",
+            "unknown key `place.count` (an option of a package; install the package that adds place.count",
+        ),
         ("matrix: [{workload: deep, acme.deph: 1}]\n", "unknown key `acme.deph` (did you mean `acme.depth`?)"),
         (
             "matrix: [{workload: noop, acme.depth: 3}]\n",
@@ -109,3 +113,10 @@ def test_cases_are_compared_and_selected_by_an_option(tmp_path: Path) -> None:
 def test_what_is_wrong_with_an_option_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     (found,) = problems(tmp_path, text)
     assert said in found
+
+
+def test_a_filter_of_an_unknown_option_is_told_no_factor() -> None:
+    for name, hint in (("place.count", "factors: "), ("acme.deph", "did you mean `acme.depth`?")):
+        with pytest.raises(UsageError) as raised:
+            parse_filter(f"{name}=3", factors_of(CATALOGUE))
+        assert str(raised.value.hint).startswith(hint)

@@ -71,6 +71,14 @@ def test_a_plan_with_its_rows_is_one_error_whose_one_hint_is_to_repair_the_packa
     assert hint.endswith(f"so its rows are left out; repair it; {REMOVE})")
 
 
+def test_an_option_of_a_broken_package_is_told_the_package_although_a_factor_looks_like_it(
+    installed: Installation, folder: Path
+) -> None:
+    ended = installed.pybench("validate", "plan.yaml", "--set", "matrix.1={workload: noop, place.count: 1}", cwd=folder)
+    assert ended.returncode == 2
+    assert "unknown key `place.count` (an option of a package; the installed package acme-models cannot" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("override", "hint"),
     [
