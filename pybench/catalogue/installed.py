@@ -177,14 +177,20 @@ def _refuse_taken(point: EntryPoint, rows: tuple[Row, ...], catalogue: Catalogue
     for row in rows:
         if isinstance(row, Metric) and row.name in compared_of(BUILT_IN):
             what = f"adds the metric {row.name}, which is what a criterion of pybench compares"
-            raise _refusal(point, what, f"rename its row, as in {point.name}_{row.name}", rows)
+            raise _refusal(point, what, f"rename its row, as in {_own_name(point, row)}", rows)
+        if (type(row), row.name) in seen:
+            raise _refusal(point, f"adds the {kind_of(row)} {row.name} twice", "remove one of its rows", rows)
+        seen.add((type(row), row.name))
         taken = _table(row, catalogue).get(row.name)
-        if taken is None and (type(row), row.name) not in seen:
-            seen.add((type(row), row.name))
-            continue
-        owner = "itself" if taken is None else "pybench" if taken.plugin is None else taken.plugin.distribution
-        what = f"adds the {kind_of(row)} {row.name}, which {owner} has"
-        raise _refusal(point, what, f"rename its row, as in {point.name}-{row.name}", rows)
+        if taken is not None:
+            owner = "pybench" if taken.plugin is None else taken.plugin.distribution
+            what = f"adds the {kind_of(row)} {row.name}, which {owner} has"
+            raise _refusal(point, what, f"rename its row, as in {_own_name(point, row)}", rows)
+
+
+def _own_name(point: EntryPoint, row: Row) -> str:
+    """A name that no other package has: names of metrics are words."""
+    return f"{point.name}{'_' if isinstance(row, Metric) else '-'}{row.name}"
 
 
 def _refuse_options(point: EntryPoint, rows: tuple[Row, ...]) -> None:

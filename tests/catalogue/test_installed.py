@@ -119,6 +119,13 @@ def test_the_digest_is_of_the_code_and_of_nothing_that_python_writes(site: Site)
         ("raise SystemExit('no licence')", "rows:ROWS", "cannot be imported: SystemExit: no licence", "repair it"),
         ("ROWS = (1, 2)", "rows:ROWS", "does not name rows", "a tuple of Workload, Runtime, Model and Metric"),
         (MODEL % "mlp", "rows:ROWS", "adds the model mlp, which pybench has", "rename its row, as in acme_x-mlp"),
+        (
+            METRIC.replace("m_ms", "latency_mean_ms"),
+            "rows:ROWS",
+            "adds the metric latency_mean_ms, which pybench has",
+            "rename its row, as in acme_x_latency_mean_ms",
+        ),
+        (f"{METRIC}ROWS *= 2", "rows:ROWS", "adds the metric m_ms twice", "remove one of its rows"),
         (OPTION % "depth", "rows:ROWS", "adds the option depth, whose name does not begin", "as in acme_x.depth"),
         (OPTION % "acme_y.depth", "rows:ROWS", "adds the option acme_y.depth, whose name", "as in acme_x.depth"),
         (
