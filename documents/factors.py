@@ -10,7 +10,7 @@ from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.data_sets import DATA_SETS
 from pybench.catalogue.tasks import TASKS
-from pybench.catalogue.workloads import WORKLOADS, FactorGroup
+from pybench.catalogue.workloads import GROUP_TITLES, WORKLOADS, FactorGroup
 from pybench.document.keys import described
 from pybench.plan.values import PSEUDO_FACTORS
 
@@ -24,33 +24,6 @@ A [plan](user/plans.md) sets factors, and a case has one value of each.
 A factor that a plan does not set has its default.
 Setting a factor in an entry whose workload does not take it is an error.
 """
-_TITLES: dict[FactorGroup, str] = {
-    "run": "Every run",
-    "board": "Settings of the GPU's board",
-    "model": "Model",
-    "quantising": "Quantising",
-    "engine": "TensorRT engines",
-    "runtime": "Other runtimes",
-    "images": "Images",
-    "tokens": "Sequences",
-    "text": "Text",
-    "feeding": "Feeding",
-    "serving": "Serving",
-    "arriving": "Arrivals",
-    "generating": "Generation",
-    "training": "Training",
-    "fitting": "Training to an accuracy",
-    "blocks": "Training of language models",
-    "layout": "Training of image models",
-    "sizing": "Sizes of images",
-    "loading": "Loading of images",
-    "copying": "Copying",
-    "file": "Your own ONNX file",
-    "inputs": "Inputs",
-    "shaping": "Shape of a stack",
-    "labelled": "Your own labelled samples",
-    "judging": "What judges them",
-}
 
 
 def factors_page() -> str:
@@ -78,10 +51,12 @@ def _data() -> list[str]:
 
 def _section(group: FactorGroup) -> list[str]:
     factors = [factor for factor in (*FACTORS.values(), *PSEUDO_FACTORS.values()) if factor.group == group]
+    if not factors:
+        return []
     takers = [name for name in WORKLOADS if name in factors[0].workloads()]
     who = "every workload" if len(takers) == len(WORKLOADS) else code(takers)
     return [
-        f"## {_TITLES[group]}",
+        f"## {GROUP_TITLES.get(group, group.capitalize())}",
         "",
         f"Taken by {who}.",
         "",

@@ -6,6 +6,7 @@ Their order is the order of tables and pictures. Which metrics one case yields i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,25 @@ FactorGroup = Literal[
     "feeding", "serving", "arriving", "generating", "training", "fitting", "blocks", "layout", "sizing", "loading",
     "copying", "file", "inputs", "shaping",
 ]  # fmt: skip
+# Titles in docs/factors.md of the groups whose word is none.
+GROUP_TITLES: Mapping[FactorGroup, str] = {
+    "run": "Every run",
+    "board": "Settings of the GPU's board",
+    "engine": "TensorRT engines",
+    "runtime": "Other runtimes",
+    "labelled": "Your own labelled samples",
+    "judging": "What judges them",
+    "tokens": "Sequences",
+    "arriving": "Arrivals",
+    "generating": "Generation",
+    "fitting": "Training to an accuracy",
+    "blocks": "Training of language models",
+    "layout": "Training of image models",
+    "sizing": "Sizes of images",
+    "loading": "Loading of images",
+    "file": "Your own ONNX file",
+    "shaping": "Shape of a stack",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def where_it_applies(name: str, catalogue: Catalogue) -> str:
     if factor.group in _OF_SHAPED:
         shaped, of = _shaped_by(name, catalogue), f" of {', '.join(_shaped_by(name, catalogue))}"
         workloads = tuple(each for each in workloads if any(map(catalogue.workloads[each].accepts, shaped.values())))
-    return f"it applies to {', '.join(workloads)}{of}"
+    return f"it applies to {', '.join(workloads) or 'no workload'}{of}"
 
 
 def _shaped_by(name: str, catalogue: Catalogue) -> dict[str, Model]:

@@ -56,7 +56,7 @@ def test_a_stored_case_that_was_tampered_with_is_refused(change: dict[str, objec
 def test_every_factor_says_what_it_means_and_where() -> None:
     for factor in FACTORS.values():
         assert factor.meaning
-        assert factor.workloads()
+        assert factor.workloads(), f"no workload `takes` the group {factor.group}"
         assert factor.kind != "choice" or factor.choices
 
 

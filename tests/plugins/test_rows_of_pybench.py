@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -34,6 +35,13 @@ def inputs(request):
 
 def build(request):
     return Built(nn.Sequential(nn.Flatten(), nn.Linear(192, acme.WIDTH)), inputs(request))
+"""
+QUANTISER = """\
+from pybench.artefacts.quantised import by_onnxruntime
+
+
+def by_acme(request, source, path, samples):
+    return by_onnxruntime(request, source, path, samples)
 """
 METADATA = "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n"
 DATA = """\
@@ -80,6 +88,36 @@ def test_a_library_of_models_is_a_row_a_package_and_a_module(copied: Path) -> No
     (copied.parent / "plan.yaml").write_text(PLAN)
     assert "1 ok of 1 run" in _python(copied, "-m", "pybench.cli", "run", "plan.yaml")
     assert "acme 1.0" in _python(copied, "-m", "pybench.cli", "doctor")
+
+
+def test_a_factor_is_a_field_with_a_group_that_workloads_take(copied: Path) -> None:
+    """A group whose name is a title is written nowhere else; one without a factor has no section."""
+    field = '    nap_s: float = factor("number", 0.5, "seconds of rest", "napping", answers=False, minimum=0)\n'
+    _insert(copied / "case/factors/running.py", '    pinned: bool = factor("boolean"', field)
+    _insert(copied / "catalogue/workloads.py", '    "copying", "file", "inputs",', '    "napping", "waking",\n')
+    _insert(copied / "catalogue/workloads.py", '"copying"),', '"napping", ')
+    code = "from pybench.case import Case; from documents.factors import factors_page; page = factors_page()\n"
+    code += "print(Case(workload='h2d').nap_s, 'Waking' in page); print(page[page.index('## Napping') :][:200])"
+    told, *section = _python(copied, "-c", code).splitlines()
+    assert told == "0.5 False"
+    assert section[:7] == ["## Napping", "", "Taken by `h2d`.", "", "### `nap_s`", "", "- seconds of rest"]
+    assert '"nap_s"' in _python(copied, "-m", "pybench.cli", "schema")
+
+
+@pytest.mark.slow
+def test_a_quantiser_and_a_precision_are_rows_that_runtimes_name(copied: Path) -> None:
+    row = 'Quantiser(name="acme", make="pybench.artefacts.acme:by_acme", calibrations={"minmax": "MinMax"},\n'
+    row += 'types=("int8",), why_not="it is for integers", schemes=SCHEMES),\n'
+    _insert(copied / "catalogue/quantisers.py", "_ROWS = (\n", row)
+    (copied / "artefacts/acme.py").write_text(QUANTISER)
+    contract = '    Precision("whole", ("int8",), floating="fp32", quantised="int8"),\n'
+    _insert(copied / "catalogue/precisions.py", '    Precision("int4",', contract)
+    _insert(copied / "catalogue/runtimes.py", 'anywhere("fp32", "int8"),\n        why_not=', 'anywhere("whole") | ')
+    text = PLAN.replace("acme/tiny, runtime: torch", "mlp, runtime: onnxruntime, precision: whole, quantiser: acme")
+    (copied.parent / "plan.yaml").write_text(text)
+    assert "1 ok of 1 run" in _python(copied, "-m", "pybench.cli", "run", "plan.yaml")
+    made = [json.loads(path.read_text()) for path in copied.parent.glob("results/own/artefacts/*/summary.json")]
+    assert [one["labels"]["quantiser"] for one in made if "quantiser" in one["labels"]] == ["acme"]
 
 
 def test_a_data_set_is_a_row_and_a_module_that_opens_it(copied: Path) -> None:
