@@ -225,6 +225,19 @@ def _name_failures(outcomes: Mapping[str, int], what: str) -> None:
         print(f"{counted(failed, what)} failed and {stays}: --retry-failed repeats {each}")
 
 
+def _name_packages(campaign: CampaignDirectory, plan: ResolvedPlan) -> None:
+    """What to do after a repair, where runs with rows of a package have failed."""
+    packages: dict[str, None] = {}
+    for case in plan.cases:
+        plugins = case.plugins()
+        planned = list(runner.planned_runs([case], plan.seed, plan.repetitions)) if plugins else []
+        if runner.failures(runner.tally(campaign, plan, planned).outcomes):
+            packages |= dict.fromkeys(plugin.distribution for plugin in plugins)
+    if packages:
+        names = " or ".join(packages)
+        print(f"if you change {names}, choose another folder with --out: a campaign keeps one version of a package")
+
+
 def _print_result(campaign: CampaignDirectory, result: runner.Tally, *, is_rerun: bool, as_json: bool) -> None:
     plan = read_resolved_plan(campaign)
     if as_json:
@@ -232,6 +245,7 @@ def _print_result(campaign: CampaignDirectory, result: runner.Tally, *, is_rerun
         return
     print(f"{counts_text(result.outcomes)} of {counted(result.outcomes.total(), 'run')} in {campaign.path}")
     _name_failures(result.outcomes, "run")
+    _name_packages(campaign, plan)
     for name, count in sorted(result.invalid.items()):
         told = Counter({reason: runs for (part, reason), runs in result.reasons.items() if part == name})
         why = f", mostly {told.most_common(1)[0][0]}" if told else ""

@@ -98,6 +98,21 @@ def test_a_package_that_changes_under_a_worker_is_refused(
     assert "has changed since this campaign began" in report["message"]
 
 
+def test_a_crash_of_a_package_says_that_its_repair_needs_another_folder(tmp_path: Path) -> None:
+    made = Installation.create(tmp_path / "venv")
+    made.install("sorting", sort=("np.sort(numbers)", "np.sort(nombers)"))
+    text = PLAN.replace("workload: infer, model: two-layers, runtime: [torch, onnxruntime]", "workload: [sort, noop]")
+    (tmp_path / "plan.yaml").write_text(text)
+    lines = made.pybench("run", "plan.yaml", "--out", "old", cwd=tmp_path).stdout.splitlines()
+    index = lines.index("2 runs failed and stay as they are: --retry-failed repeats them")
+    assert lines[index + 1].startswith("if you change acme-sorting, choose another folder with --out: ")
+    made.install("sorting")
+    assert made.pybench("run", "plan.yaml", "--out", "old", "--retry-failed", cwd=tmp_path).returncode == 2
+    repaired = made.pybench("run", "plan.yaml", "--out", "new", cwd=tmp_path)
+    assert repaired.returncode == 0, repaired.stderr
+    assert "if you change" not in repaired.stdout
+
+
 def _model_bytes(campaign: Path) -> dict[str, float]:
     found = {}
     for path in (campaign / "runs").glob("*/block-001/*/case.json"):
