@@ -17,11 +17,15 @@ from pybench.words import counted
 
 def metric_title(metric: Metric, unit: DisplayUnit) -> str:
     """`Mean latency (ms)`: a metric as the head of a column."""
-    return metric.label if unit.name in ("1", "", "1/s") else f"{metric.label} ({unit.name})"
+    return _with_unit(metric.label, unit.name)
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return text if unit in ("1", "", "1/s") else f"{text} ({unit})"
 
 
 def criterion_label(criterion: Criterion | Reference) -> str:
-    """The number that is bounded or was published: `Speed-up`, `p99 latency ratio`, `Top-1 difference (pp)`."""
+    """The number that is bounded or was published: `Speed-up`, `Goodput`, `Top-1 difference (pp)`."""
     return comparison_label(criterion.row, criterion.kind, inverse=criterion.inverse)
 
 
@@ -29,11 +33,11 @@ def comparison_label(metric: Metric, kind: str, *, inverse: bool) -> str:
     """What a comparison of two values is called. `kind`: as of a criterion; `inverse`: baseline over case."""
     if inverse and metric.name == "latency_mean_ms":
         return "Speed-up"
-    if kind == "absolute":
-        return metric.label
     if kind == "ratio":
         return f"{metric.label} ratio"
-    return f"{metric.label} difference (pp)" if metric.unit == "%" else f"{metric.label} difference"
+    if kind == "absolute":
+        return _with_unit(metric.label, metric.unit)
+    return _with_unit(f"{metric.label} difference", "pp" if metric.unit == "%" else metric.unit)
 
 
 def bound_text(criterion: Criterion) -> str:
