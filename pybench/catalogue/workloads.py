@@ -31,7 +31,7 @@ GROUP_TITLES: Mapping[FactorGroup, str] = {
     "engine": "TensorRT engines",
     "runtime": "Other runtimes",
     "labelled": "Your own labelled samples",
-    "judging": "What judges them",
+    "judging": "Judging your samples",
     "tokens": "Sequences",
     "arriving": "Arrivals",
     "generating": "Generation",
