@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pybench.campaign import layout
 from pybench.campaign.batch_job import SLURM
-from pybench.campaign.claims import Claimant, claim, is_alive, read_claimant, this_process, touch
+from pybench.campaign.claims import Claimant, claim, is_alive, owner_text, read_claimant, this_process, touch
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.campaign.environments import keep_environments
 from pybench.campaign.hashed import hash_ended
@@ -31,7 +31,7 @@ from pybench.runner.prepare import Maker, prepare
 from pybench.runner.schedule import PlannedRun, planned_runs
 from pybench.runner.sensors import SensorSource, prepare_sensors
 from pybench.runner.standing import Tally, has_settled, is_selected, is_wanted, outcomes_of, tally
-from pybench.runner.whole_blocks import done_elsewhere, torn_text
+from pybench.runner.whole_blocks import at_work_elsewhere, done_elsewhere, torn_text
 
 
 def run_campaign(
@@ -57,13 +57,14 @@ def run_campaign(
         to_do = {run.cell for run in pending}
         kept = [run for run in planned if run.cell not in to_do]
         listener.begin(len(pending), outcomes_of(campaign, kept))
-        runner = _Runner(call, _prepared(call, pending), again)
+        runner = _Runner(call, _prepared(call, pending), every)
         too_many_failures = runner.run_all(pending)
         # Now, because no run of this pass is disturbed.
         hash_ended(campaign.path, itertools.takewhile(lambda _: not interruption.asked, runner.ended))
         last = None if options.last_block is None else options.last_block()
         result = tally(campaign, plan, _until(last, planned))
-        result.unrepeated = sum(has_settled(campaign, run) for run in _until(last, pending[runner.begun :]))
+        left = [run for run in pending if run.cell not in runner.begun]
+        result.unrepeated = sum(has_settled(campaign, run) for run in _until(last, left))
     # After the context, so that no signal that it took is lost.
     result.interrupted = interruption.asked
     result.checkpointed = interruption.asked_by == signal.SIGUSR1 and not interruption.job_is_ending
@@ -147,54 +148,100 @@ class _Runner:
     """One pass over the pending runs.
 
     known: case id -> the outcome of a case that needs no worker
-    again: (case id, block) of runs that are done and are done again
+    every: the runs of the call's shard, selected or not
+    block: the runs of the block at hand where it is to stay whole, else nothing
+    again: (case id, block) of those that are done and are done again
     failures: runs of this pass that do not cover their cell
-    begun: how many of the pending runs were done, or left to another runner
+    begun: (case id, block) of the pending runs that were done, or left to another runner
+    taken: the block that this pass has begun last
+    left: the block that it has left to another place last
     busy: runs that another runner was at
     ended: folders of the runs of this pass
     """
 
     call: RunnerCall
     known: Mapping[str, Outcome]
-    again: frozenset[tuple[str, int]]
+    every: Sequence[PlannedRun]
+    block: Sequence[PlannedRun] = ()
+    again: frozenset[tuple[str, int]] = frozenset()
     failures: int = 0
-    begun: int = 0
+    begun: set[tuple[str, int]] = field(default_factory=set)
+    taken: int = 0
+    left: int = 0
     busy: list[PlannedRun] = field(default_factory=list)
     ended: list[Path] = field(default_factory=list)
     said_stopping: bool = False
 
     def run_all(self, pending: Sequence[PlannedRun]) -> bool:
         """Returns whether it ended itself for its failures."""
-        most, block = self.call.options.max_failures, pending[0].block if pending else 0
-        for planned in pending:
-            if self.call.interruption.asked:
+        most, first = self.call.options.max_failures, pending[0].block if pending else 0
+        for block, runs in itertools.groupby(pending, lambda run: run.block):
+            if block > first and (self._is_asked_to_stop() or _is_beyond(self.call.options, block)):
                 return False
-            if planned.block > block and _is_beyond(self.call.options, planned.block):
-                return False
-            block = planned.block
-            if most is not None and self.failures >= most:
-                return True
-            self.begun += 1
-            attempt = self._claim(planned)
-            if attempt is None:
-                self.call.listener.skipped()
-            else:
-                self._run(planned, attempt)
+            for planned in self._of_block(block, list(runs)):
+                if self._is_asked_to_stop():
+                    return False
+                if most is not None and self.failures >= most:
+                    return True
+                self.begun.add(planned.cell)
+                attempt = self._claim(planned)
+                if attempt is None:
+                    self.call.listener.skipped()
+                else:
+                    self._run(planned, attempt)
         return False
 
+    def _is_asked_to_stop(self) -> bool:
+        return self.call.interruption.asked
+
+    def _of_block(self, block: int, pending: Sequence[PlannedRun]) -> Sequence[PlannedRun]:
+        """The runs to do of a block that begins now. For whole blocks, what is done elsewhere is looked for again."""
+        call = self.call
+        if not call.options.whole_blocks:
+            return pending
+        self.block = [run for run in self.every if run.block == block]
+        if self._leaves_block():
+            return pending
+        wanted = [run for run in pending if is_wanted(call.campaign, run, call.options)]
+        self.again = done_elsewhere(call.campaign, self.block, wanted, call.claimant, call.machine)
+        to_do = {run.cell for run in pending} | self.again
+        return [run for run in self.block if run.cell in to_do and is_selected(run, call.options)]
+
+    def _leaves_block(self) -> bool:
+        """Whether a process in another place is at the block at hand, which is left to it then."""
+        other = at_work_elsewhere(self.call.campaign, self.block, self.call.claimant, self.call.machine)
+        if other is None:
+            return False
+        self.left = other.block
+        self.call.listener.note(
+            f"block {other.block} is left to {owner_text(other.claim, self.call.claimant)}: "
+            "cases are compared within a block, and one machine and GPU measure all of it"
+        )
+        return True
+
     def _claim(self, planned: PlannedRun) -> RunDirectory | None:
-        """The next attempt at a run, claimed; None when another runner is at it, or has done it meanwhile."""
+        """The next attempt at a run, claimed; None when another runner is at it or its block, or has done it since."""
         campaign, claimant = self.call.campaign, self.call.claimant
+        if planned.block == self.left:
+            self.busy.append(planned)
+            return None
         claims = campaign.claims(planned.case.id, planned.block)
         last = claims[-1] if claims else None
         if last and not last.is_complete and is_alive(last.claim, claimant):
             self._warn_of_neighbour(last)
             self.busy.append(planned)
+            self._leaves_block()
             return None
         attempt = campaign.attempt(planned.case.id, planned.block, last.attempt + 1 if last else 1)
-        is_to_do = (planned.case.id, planned.block) in self.again or is_wanted(campaign, planned, self.call.options)
+        is_to_do = planned.cell in self.again or is_wanted(campaign, planned, self.call.options)
         if not is_to_do or not claim(attempt.claim, claimant):
             return None
+        # Two that began the block at once see each other only now, and one that was between two runs is seen now.
+        if planned.block != self.taken and self._leaves_block():
+            attempt.claim.unlink(missing_ok=True)
+            self.busy.append(planned)
+            return None
+        self.taken = planned.block
         return attempt
 
     def _warn_of_neighbour(self, attempt: RunDirectory) -> None:

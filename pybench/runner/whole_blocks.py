@@ -3,13 +3,14 @@
 
 Cases are compared within a block, so all of a block has to come from one machine, one GPU and one number of CPUs. With
 `--whole-blocks`, what the other place did of such a block is done again here; its attempts stay, and no longer count.
+Where a process of another place is still at work in the block, the block is left to that process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pybench.campaign.claims import Claimant, read_claimant
+from pybench.campaign.claims import Claimant, is_alive, read_claimant
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.case import Case, affinity
 from pybench.machine import Machine
@@ -32,6 +33,23 @@ def done_elsewhere(
         if latest and run.cell not in to_do and not is_of(latest, claimant, machine, run.case):
             found.add(run.cell)
     return frozenset(found)
+
+
+def at_work_elsewhere(
+    campaign: CampaignDirectory, runs: Sequence[PlannedRun], claimant: Claimant, machine: Machine
+) -> RunDirectory | None:
+    """What a process in another place has begun of these runs and may still be at; None: there is no such process.
+
+    A claim names no GPU, so any other process is in another place if the case would use one.
+    """
+    for run in runs:
+        claims = campaign.claims(*run.cell)
+        if not claims or claims[-1].is_complete or not is_alive(claims[-1].claim, claimant):
+            continue
+        other = read_claimant(claims[-1].claim)
+        if other is not None and (other.machine != claimant.machine or machine.gpus(run.case)):
+            return claims[-1]
+    return None
 
 
 def torn_text(torn: Collection[tuple[str, int]], *, are_selected: bool) -> str:

@@ -366,15 +366,16 @@ campaign = CampaignDirectory(pathlib.Path(sys.argv[1]))
 content = json.loads(sys.argv[2])
 runner.open_for_running(campaign, content, "")
 plan = parse_resolved_plan(content)
-tally = runner.run_campaign(campaign, plan, runner.Options(), WillingMachine(), Quiet())
+options = runner.Options(**json.loads(sys.argv[4]))
+tally = runner.run_campaign(campaign, plan, options, WillingMachine(), Quiet())
 sys.exit(130 if tally.interrupted else 0 if tally.is_success else 1)
 """
 
 
-def start_runner(campaign: CampaignDirectory, content: object) -> subprocess.Popen[bytes]:
+def start_runner(campaign: CampaignDirectory, content: object, **options: object) -> subprocess.Popen[bytes]:
     """A runner in a process of its own, as `pybench run` is, without the command line's imports."""
-    command = [sys.executable, "-P", "-c", RUNNER, campaign.path, json.dumps(content), Path(__file__).parents[2]]
-    return subprocess.Popen(command)
+    given = [campaign.path, json.dumps(content), Path(__file__).parents[2], json.dumps(options)]
+    return subprocess.Popen([sys.executable, "-P", "-c", RUNNER, *given])
 
 
 def interrupt_twice(process: subprocess.Popen[bytes]) -> None:

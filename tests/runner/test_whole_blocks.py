@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A block is measured on one machine: what another began of it is done again, what another ended stays."""
+"""A block is measured on one machine: what another began of it is done again, what another ended stays, and what
+another is at is left to it."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pybench.campaign import layout
-from pybench.campaign.claims import this_process
+from pybench.campaign.claims import read_claimant, this_process
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
 from pybench.runner.whole_blocks import is_of
 from tests.runner.conftest import Run, noop_cases, plan_content
 from tests.runner.machines import WillingMachine
+from tests.runner.test_campaign import start_runner, worker_pids
+from tests.support.gate import gate_here
+from tests.support.waiting import wait_for
 
 
 def move(campaign: CampaignDirectory, run: RunDirectory, host: str) -> None:
@@ -98,3 +104,83 @@ def test_a_run_that_measured_nothing_tears_no_block(
     made = next(campaign.runs())
     move(campaign, made, "elsewhere")
     assert is_of(made, this_process(), WillingMachine(), cases[0])
+
+
+def on_node(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runners that start from now on are in jobs of a node of Slurm, as their variables tell."""
+    monkeypatch.setenv("SLURM_JOB_ID", name.removeprefix("n"))
+    monkeypatch.setenv("SLURMD_NODENAME", name)
+
+
+def machines(campaign: CampaignDirectory) -> list[set[str]]:
+    """The machines that each block comes from."""
+    found: dict[int, set[str]] = {}
+    for made in campaign.runs():
+        maker = read_claimant(made.claim)
+        found.setdefault(made.block, set()).add(maker.machine if maker else "")
+    return [found[block] for block in sorted(found)]
+
+
+def test_a_block_that_another_machine_is_at_is_left_to_it(
+    campaign: CampaignDirectory, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, gate = plan_content(noop_cases(3), 1), gate_here(tmp_path / "gate", monkeypatch)
+    on_node("n1", monkeypatch)
+    first = start_runner(campaign, content, whole_blocks=True)
+    wait_for(lambda: worker_pids(campaign))
+    on_node("n2", monkeypatch)
+    tally, listener = run(content, whole_blocks=True)
+    assert (listener.outcomes, tally.busy, tally.uncovered) == ([], 3, 3)
+    (note,) = listener.notes
+    assert note.startswith(f"block 1 is left to process {first.pid}: cases are compared within a block")
+    gate.open()
+    assert first.wait(timeout=60) == 0
+    assert machines(campaign) == [{"n1"}]
+    assert outcomes(campaign, 1, 3) == [[1], [1], [1]]
+
+
+def test_runners_of_several_machines_that_begin_at_once_tear_no_block(
+    campaign: CampaignDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, runners = plan_content(noop_cases(3, idle_s=0.1), 4), list[subprocess.Popen[bytes]]()
+    for node in ("n1", "n2", "n3"):
+        on_node(node, monkeypatch)
+        runners.append(start_runner(campaign, content, whole_blocks=True))
+    for runner in runners:
+        runner.wait(timeout=120)
+    assert [len(names) for names in machines(campaign)] == [1] * 4
+
+
+def test_what_another_machine_did_of_a_block_meanwhile_is_done_again(
+    campaign: CampaignDirectory, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a case of block 2 while block 1 is at work here, and has ended when block 2 begins."""
+    cases = noop_cases(2)
+    content = plan_content(cases, 2)
+
+    def before_a_block() -> None:
+        if len(list(campaign.runs())) == 2:
+            on_node("n2", monkeypatch)
+            assert start_runner(campaign, content, selected=[cases[0].id]).wait(timeout=60) == 0
+
+    on_node("n1", monkeypatch)
+    tally, _ = run(content, whole_blocks=True, last_block=before_a_block)
+    assert tally.is_success
+    assert machines(campaign) == [{"n1"}, {"n1"}]
+    assert outcomes(campaign, 2, 2) == [[1, 2], [1]]
+
+
+def test_processes_of_one_machine_share_a_block_unless_a_gpu_may_tell_them_apart(
+    campaign: CampaignDirectory, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = noop_cases(2)
+    content, one, other = plan_content(cases, 1), cases[0].id, cases[1].id
+    with monkeypatch.context() as patched:
+        gate = gate_here(tmp_path / "gate", patched)
+        first = start_runner(campaign, content, whole_blocks=True, selected=[one])
+        wait_for(lambda: worker_pids(campaign))
+    with_gpu = WillingMachine(uuids=("GPU-1",))
+    found = [run(content, here, whole_blocks=True, selected=frozenset({other}))[1] for here in (with_gpu, None)]
+    gate.open()
+    assert first.wait(timeout=60) == 0
+    assert [listener.outcomes for listener in found] == [[], [(other, 1, "ok")]]
