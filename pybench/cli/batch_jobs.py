@@ -56,9 +56,9 @@ def name_of(path: Path, campaign: CampaignDirectory) -> str:
 
 def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
     """Each submission with its tasks counted by Slurm's state, and the reasons for which tasks wait. `unknown`: why
-    Slurm does not say, or None."""
+    Slurm does not say, or None. Jobs of another cluster are not asked about: here their numbers are of other jobs."""
     from pybench.cluster import slurm
-    from pybench.cluster.submission import submissions
+    from pybench.cluster.submission import of_this_cluster, submissions
 
     found = []
     for submission in submissions(campaign):
@@ -66,7 +66,10 @@ def _submissions(campaign: CampaignDirectory) -> list[dict[str, Any]]:
         waits: dict[str, None] = {}
         known, unknown = {}, None
         try:
-            known = slurm.queue(job.id for job in submission.jobs)
+            if of_this_cluster([submission]):
+                known = slurm.queue(job.id for job in submission.jobs)
+            else:
+                unknown = f"on the cluster {submission.cluster}, which is not asked here"
         except ClusterError as error:
             unknown = error.message
         for job in submission.jobs:

@@ -193,6 +193,7 @@ def _submit_to_slurm(request: _Request, site: SlurmSite) -> None:
         live = submission.live_shards(former, count)
         close_ended(request.campaign, request.plan)
         missing = submission.missing_shards(request.campaign, request.plan, request.options, count)
+        submission.refuse_elsewhere(request.campaign, request.plan, missing, count)
         number = submission.next_number(request.campaign)
         work = request.work(request.campaign.submission(number), count)
         busy = submission.left_to(live, missing, work)

@@ -22,12 +22,14 @@ from typing import Any
 
 from pybench.campaign import layout, storage
 from pybench.campaign.batch_job import SLURM
+from pybench.campaign.claims import is_alive, this_process
 from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.campaign.recipe import Recipe, in_making_order, recipes_of
 from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import Case
 from pybench.catalogue.kinds import KINDS
 from pybench.cluster import slurm
+from pybench.cluster.ending import open_attempts
 from pybench.cluster.script import LOGS, Chunk, SubmissionWork, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import SiteImage, SlurmSite
 from pybench.errors import CorruptError, InputError, UsageError
@@ -78,6 +80,7 @@ class Submission:
     shards: into how many the campaign is cut
     arguments: of every `pybench run`; None: an older pybench did not store them
     planned: `planned_digest` of the plan as it was submitted; None likewise
+    cluster: whose numbers the jobs have; None: an older pybench did not store it, or the cluster has no name
     """
 
     number: int
@@ -87,6 +90,11 @@ class Submission:
     arguments: tuple[str, ...] | None
     planned: str | None
     jobs: tuple[SubmittedJob, ...]
+    cluster: str | None = None
+
+    def is_of(self, cluster: str | None) -> bool:
+        """Whether that cluster may be asked about the jobs: another one has other jobs of the same numbers."""
+        return self.cluster in (None, cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +143,11 @@ def planned_digest(plan: ResolvedPlan) -> str:
 
 
 def live_shards(former: Sequence[Submission], count: int) -> dict[int, LiveShard]:
-    """Shards that jobs of earlier submissions still run or wait to run.
+    """Shards that jobs of earlier submissions to this cluster still run or wait to run.
 
     Raises UsageError where those are cut in another way: two jobs would tear a block apart between them.
     """
+    former = of_this_cluster(former)
     jobs = [job for submission in former for job in submission.jobs if job.role == SHARDS]
     states = slurm.queue(job.id for job in jobs)
     found: dict[int, LiveShard] = {}
@@ -156,6 +165,21 @@ def live_shards(former: Sequence[Submission], count: int) -> dict[int, LiveShard
             )
         found |= alive
     return found
+
+
+def refuse_elsewhere(campaign: CampaignDirectory, plan: ResolvedPlan, missing: Iterable[int], count: int) -> None:
+    """Raises UsageError where a job of another cluster may be at work in one of the missing shards."""
+    found, claimant, here = list(missing), this_process(), None
+    for attempt, job in open_attempts(campaign, plan).items():
+        is_missing = any(Shard(index, count).takes(attempt.block) for index in found)
+        if not is_missing or job.cluster is None or not is_alive(attempt.claim, claimant):
+            continue
+        here = here or slurm.cluster_name()
+        if job.cluster != here:
+            raise UsageError(
+                f"block {attempt.block} is being run by job {job.id} of the cluster {job.cluster}, and this is {here}",
+                hint=f"submit again when it has ended, or `pybench cancel` the campaign on {job.cluster} first",
+            )
 
 
 def left_to(live: Mapping[int, LiveShard], missing: Iterable[int], work: SubmissionWork) -> list[int]:
@@ -243,10 +267,11 @@ def submit(
     """
     jobs: list[SubmittedJob] = []
     try:
+        cluster = slurm.cluster_name()
         for script in scripts:
             accepted = slurm.submit(work.folder / script.name, _predecessors(script, jobs, in_turn))
             jobs.append(SubmittedJob(script.name, script.role, accepted, script.chunk))
-            storage.write_json(work.folder / layout.SUBMISSION, _to_json(work, jobs))
+            storage.write_json(work.folder / layout.SUBMISSION, _to_json(work, cluster, jobs))
             if came:
                 raise KeyboardInterrupt
     except BaseException:
@@ -254,7 +279,7 @@ def submit(
         if not left:  # else `cancel` and `status` have to know of them
             shutil.rmtree(work.folder, ignore_errors=True)
         raise
-    return Submission(number, work.folder, SLURM, work.shards, work.arguments, work.planned, tuple(jobs))
+    return Submission(number, work.folder, SLURM, work.shards, work.arguments, work.planned, tuple(jobs), cluster)
 
 
 def _cancel(job: SubmittedJob) -> bool:
@@ -273,6 +298,13 @@ def submissions(campaign: CampaignDirectory) -> list[Submission]:
         for number in campaign.submissions()
         if (campaign.submission(number) / layout.SUBMISSION).exists()
     ]
+
+
+def of_this_cluster(found: Sequence[Submission]) -> list[Submission]:
+    """Those whose jobs have numbers of the cluster that Slurm's commands speak to. ClusterError where it does not
+    answer."""
+    here = slurm.cluster_name() if any(submission.cluster for submission in found) else None
+    return [submission for submission in found if submission.is_of(here)]
 
 
 def next_number(campaign: CampaignDirectory) -> int:
@@ -322,10 +354,11 @@ def _predecessors(script: Script, jobs: Sequence[SubmittedJob], in_turn: bool) -
     return arrays[-1:] if arrays and in_turn else [job.id for job in jobs if job.role == ARTEFACTS]
 
 
-def _to_json(work: SubmissionWork, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
+def _to_json(work: SubmissionWork, cluster: str | None, jobs: Sequence[SubmittedJob]) -> dict[str, Any]:
     return {
         "schema_version": layout.SCHEMA_VERSION,
         "scheduler": SLURM,
+        "cluster": cluster,
         "submitted_utc": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "shards": work.shards,
         "arguments": list(work.arguments),
@@ -348,8 +381,8 @@ def _read(folder: Path, number: int) -> Submission:
     try:
         jobs = tuple(_job(stored) for stored in content["jobs"])
         arguments = None if "arguments" not in content else tuple(content["arguments"])
-        planned = content.get("planned")
-        return Submission(number, folder, content["scheduler"], int(content["shards"]), arguments, planned, jobs)
+        planned, cluster, shards = content.get("planned"), content.get("cluster"), int(content["shards"])
+        return Submission(number, folder, content["scheduler"], shards, arguments, planned, jobs, cluster)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: {error!r}", hint=f"restore it, or remove {folder}") from error
 

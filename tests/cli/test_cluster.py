@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from pybench.campaign import layout
+from pybench.campaign.batch_job import BatchJob
+from pybench.campaign.claims import Claimant, claim
 from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from tests.support.gate import gate_here
@@ -150,11 +153,18 @@ def test_a_dry_run_changes_no_plan_of_a_campaign(plan: Path, kind: str, capsys: 
 
 @pytest.fixture
 def squeue(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Slurm's commands where the three tasks of job 1 are in the state that this file says."""
+    """Slurm's commands where the three tasks of job 1 are in the state that this file says, in the cluster that the
+    file beside it says."""
     state = tmp_path / "state"
     state.write_text("PENDING")
+    state.with_name("cluster").write_text("here")
     rows = "for task in 1 2 3; do printf '%-20s%-20s%-20s%-12s%-80s%-80s\\n' 1 $task $(cat state) 0 n1 None; done"
-    commands = {"sbatch": "echo >> jobs; wc -l < jobs", "squeue": f'case "$*" in *--jobs=1\\ *) {rows};; esac'}
+    commands = {
+        "sbatch": "echo >> jobs; wc -l < jobs",
+        "squeue": f'case "$*" in *--jobs=1\\ *) {rows};; esac',
+        "scancel": "echo $* >> cancelled",
+        "scontrol": 'echo "ClusterName             = $(cat cluster)"',
+    }
     for name, body in commands.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
@@ -276,6 +286,54 @@ def test_a_submission_of_an_older_pybench_may_leave_out_anything(
     path.write_text(json.dumps({name: stored[name] for name in stored if name not in ("arguments", "planned")}))
     assert main(command) == 2
     assert "3 shards for a `run` with other options" in capsys.readouterr().err
+
+
+def test_jobs_of_another_cluster_are_named_and_left_alone(
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There, jobs 1 and 2 are the campaign's; here, they are somebody else's."""
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    assert main(command) == 0
+    squeue.with_name("cluster").write_text("other")
+    assert main(["cancel", "results/trial"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.endswith("nothing in the queue\n")
+    assert "submission 01 is of the cluster here: cancel it there" in printed.err
+    assert not Path("cancelled").exists()
+    assert main(["status", "results/trial"]) == 0
+    assert "submission 01 (slurm): on the cluster here, which is not asked here\n" in capsys.readouterr().out
+    assert main(command) == 0
+    assert "3 of 3 shards submitted" in capsys.readouterr().err
+    squeue.with_name("cluster").write_text("here")
+    assert main(["cancel", "results/trial"]) == 0
+    assert Path("cancelled").read_text() == "1\n"
+
+
+def test_a_submission_that_names_no_cluster_is_of_this_one(plan: Path, squeue: Path) -> None:
+    assert main(["submit", str(plan), "--site", "site.yaml"]) == 0
+    path = Path("results/trial/cluster/submission-01/submission.json")
+    stored = json.loads(path.read_text())
+    assert stored.pop("cluster") == "here"
+    path.write_text(json.dumps(stored))
+    assert main(["cancel", "results/trial"]) == 0
+    assert Path("cancelled").read_text() == "1\n"
+
+
+def test_a_shard_that_another_cluster_is_at_is_not_submitted(
+    plan: Path, squeue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["submit", str(plan), "--site", "site.yaml"]
+    assert main(command) == 0
+    squeue.with_name("cluster").write_text("other")
+    campaign = CampaignDirectory(Path("results/trial"))
+    case = read_resolved_plan(campaign).cases[0].id
+    made = campaign.attempt(case, 2, 1).claim
+    claim(made, Claimant("n1", "boot", "pid:[1]", 4, 5, BatchJob("slurm", "here", "1_2", 0, "n1")))
+    assert main(command) == 2
+    assert "block 2 is being run by job 1_2 of the cluster here, and this is other" in capsys.readouterr().err
+    assert campaign.submissions() == [1]
+    os.utime(made, (0, 0))
+    assert main(command) == 0
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,23 @@ def test_what_slurm_refuses_leaves_nothing(
     assert one.main("cancel") == 0
 
 
+def test_a_job_of_another_cluster_with_the_same_number_is_not_cancelled(
+    campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = batch(tmp_path / "copied", cluster, job={"options": ["--hold"]})
+    assert one.submit() == 0
+    task, path = one.task, one.latest.folder / layout.SUBMISSION
+    stored = path.read_text()
+    path.write_text(stored.replace('"pybenchtest"', '"elsewhere"'))
+    capsys.readouterr()
+    assert one.main("cancel") == 0
+    assert "submission 01 is of the cluster elsewhere" in capsys.readouterr().err
+    assert cluster.state(task) == "PENDING"
+    path.write_text(stored)
+    assert one.main("cancel") == 0
+    assert cluster.state(task) == "CANCELLED"
+
+
 def test_two_arrays_of_one_campaign_do_each_run_once(
     campaigns: dict[str, Batch], tmp_path: Path, cluster: SlurmCluster
 ) -> None:

@@ -22,7 +22,8 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     calls = tmp_path / "calls"
     (tmp_path / "sbatch").write_text(f'#!/bin/sh\necho "$*" >> {calls}\necho welcome\nwc -l < {calls}\n')
     (tmp_path / "scancel").write_text(f'#!/bin/sh\necho "scancel $*" >> {calls}\n')
-    for name in ("sbatch", "scancel"):
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'ClusterName             = test'\n")
+    for name in ("sbatch", "scancel", "scontrol"):
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return calls
