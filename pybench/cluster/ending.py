@@ -8,7 +8,8 @@ the same attempt at once write the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from pybench.campaign.resolved_plan import ResolvedPlan
 from pybench.case import case_to_json
 from pybench.catalogue.causes import Cause
 from pybench.catalogue.reasons import Reason
-from pybench.cluster.slurm import JobState, cluster_name, history, queue
+from pybench.cluster.slurm import AccountedStart, JobState, cluster_name, history, queue, start_at
 from pybench.runner.outcome import Outcome, run_record
 from pybench.runner.schedule import run_seed
 
@@ -56,7 +57,9 @@ def close_ended(campaign: CampaignDirectory, plan: ResolvedPlan) -> list[ClosedA
     now, past = queue(ids), history(ids)
     closed = []
     for attempt, job in left.items():
-        outcome = outcome_of(job, now.get(job.id), past.get(job.id, ()), heartbeat_age_s(attempt.claim))
+        age_s = heartbeat_age_s(attempt.claim)
+        account = None if age_s is None else start_at(past.get(job.id, ()), time.time() - age_s)
+        outcome = outcome_of(job, now.get(job.id), account, age_s)
         if outcome is not None and not attempt.is_complete:
             _close(attempt, outcome, plan)
             closed.append(ClosedAttempt(attempt, job.id, outcome))
@@ -75,9 +78,11 @@ def open_attempts(campaign: CampaignDirectory, plan: ResolvedPlan) -> dict[RunDi
     return found
 
 
-def outcome_of(job: BatchJob, now: JobState | None, past: Sequence[JobState], age_s: float | None) -> Outcome | None:
-    """What became of one start of a job, None while it may still run. `age_s`: of the claim's last heartbeat."""
-    account = past[job.restart] if job.restart < len(past) else None
+def outcome_of(
+    job: BatchJob, now: JobState | None, account: AccountedStart | None, age_s: float | None
+) -> Outcome | None:
+    """What became of one start of a job, None while it may still run. `age_s`: of the claim's last heartbeat;
+    `account`: of the start that was running then."""
     was_restarted = now is not None and now.restarts > job.restart
     if now is not None and not was_restarted and not now.has_ended:
         return None
@@ -94,7 +99,7 @@ def outcome_of(job: BatchJob, now: JobState | None, past: Sequence[JobState], ag
     return Outcome("killed", Reason(Cause.JOB_FORGOTTEN, said))
 
 
-def _outcome(job: BatchJob, state: JobState) -> Outcome:
+def _outcome(job: BatchJob, state: JobState | AccountedStart) -> Outcome:
     where = f" on {state.node or job.node}" if state.node or job.node else ""
     why = f" ({state.why})" if state.why else ""
     said = f"Slurm says {state.state} of job {job.id}{where}{why}"

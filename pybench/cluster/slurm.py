@@ -7,6 +7,7 @@ Nothing is parsed that has no documented format.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -27,6 +28,9 @@ ENDED = frozenset(
     }
 )
 WAITING = "PENDING"
+# By how much the clock of the campaign's files may differ from that of Slurm's controller. By default Slurm waits two
+# minutes before it starts a job again, so the nearest start is the right one.
+SKEW_S = 60.0
 _FIELDS = {"ArrayJobID": 20, "ArrayTaskID": 20, "State": 20, "RestartCnt": 12, "NodeList": 80, "Reason": 80}
 _IS_IT_UP = "check that the cluster's controller is running"
 _CORRECT_THE_SITE = "correct the site file and submit again: no job of this submission is in the queue"
@@ -58,6 +62,31 @@ class JobState:
     def has_begun(self) -> bool:
         """Whether its script may be at work, or has been since it was last queued."""
         return self.state != WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class AccountedStart:
+    """One start of a job, as Slurm's accounts have it.
+
+    state: Slurm's own word
+    node: where it ran; None: unknown
+    why: its exit code
+    began_s, ended_s: Unix time; infinite where it has not ended
+    """
+
+    state: str
+    node: str | None
+    why: str
+    began_s: float
+    ended_s: float
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED
+
+    def distance_s(self, time_s: float) -> float:
+        """By how much it lies before or after a time; 0: it was running then."""
+        return max(self.began_s - time_s, time_s - self.ended_s, 0.0)
 
 
 def find_sbatch() -> None:
@@ -113,24 +142,34 @@ def queue(jobs: Iterable[str]) -> dict[str, JobState]:
     return found
 
 
-def history(jobs: Iterable[str]) -> dict[str, list[JobState]]:
-    """How each start of these jobs ended, in their order, by sacct's accounts; empty where a site keeps none."""
+def history(jobs: Iterable[str]) -> dict[str, list[AccountedStart]]:
+    """The starts of all jobs that had these numbers, by sacct's accounts; empty where a site keeps none.
+
+    Numbers begin again after the highest one, or where a controller lost its state, so they may be of several jobs.
+    """
     numbers = sorted({job.partition("_")[0] for job in jobs})
     if not numbers or shutil.which("sacct") is None:
         return {}
     # --duplicates: without it a job that was started again shows its last start only.
     asked = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2", f"--jobs={','.join(numbers)}"]
     try:
-        ended = _ask([*asked, "--format=JobID,Submit,State,NodeList,ExitCode"])
+        ended = _ask([*asked, "--format=JobID,Start,End,State,NodeList,ExitCode"], SLURM_TIME_FORMAT="%s")
     except ClusterError:
         return {}
-    rows = [line.split("|") for line in ended.stdout.splitlines() if line.count("|") == 4]
-    found: dict[str, list[JobState]] = {}
-    for job, _, state, node, code in sorted(rows, key=lambda row: row[1]):
-        starts = found.setdefault(job, [])
-        word = state.split()[0] if state else ""  # `CANCELLED by 1000`
-        starts.append(JobState(job, word, len(starts), node or None, f"exit code {code}"))
+    rows = [line.split("|") for line in ended.stdout.splitlines() if line.count("|") == 5]
+    found: dict[str, list[AccountedStart]] = {}
+    for job, began, end, state, node, code in rows:
+        if began.isdigit():  # else it never began
+            word = state.split()[0] if state else ""  # `CANCELLED by 1000`
+            span = (float(began), float(end) if end.isdigit() else math.inf)
+            found.setdefault(job, []).append(AccountedStart(word, node or None, f"exit code {code}", *span))
     return found
+
+
+def start_at(starts: Iterable[AccountedStart], time_s: float) -> AccountedStart | None:
+    """The start that was running at a Unix time, by clocks that agree to `SKEW_S`; None: there is none."""
+    near = [start for start in starts if start.distance_s(time_s) <= SKEW_S]
+    return min(near, key=lambda start: (start.distance_s(time_s), -start.began_s), default=None)
 
 
 def _queued(line: str) -> JobState:
@@ -143,7 +182,7 @@ def _queued(line: str) -> JobState:
     return JobState(name, state, int(restarts or 0), node or None, why if why not in ("", "None") else None)
 
 
-def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _ask(command: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -152,7 +191,7 @@ def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             text=True,
             errors="replace",
             timeout=TIMEOUT_S,
-            env=_environment(os.environ),
+            env=_environment(os.environ) | variables,
             process_group=0,  # Ctrl-C and the end of a terminal reach pybench alone, which knows what to do
         )
     except FileNotFoundError as error:
