@@ -73,8 +73,9 @@ def first_bad_byte(text: bytes) -> int | None:
 
 
 def _format_of(name: str) -> tuple[str | None, bool]:
-    """How it is compressed, and whether it holds lines. One ending is taken off, whatever stands before it, nothing
-    included (`Path.suffix` sees none in `.gz`)."""
+    """How it is compressed, and whether it holds lines, in letters of either case. One ending is taken off, whatever
+    stands before it, nothing included (`Path.suffix` sees none in `.gz`)."""
+    name = name.lower()
     for ending, compression in _COMPRESSIONS.items():
         if name.endswith(ending):
             return compression, name.removesuffix(ending).endswith(LINE_SUFFIXES)

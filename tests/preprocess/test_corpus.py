@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import sysconfig
@@ -39,6 +40,13 @@ def test_a_file_is_one_document_and_the_hash_is_of_content_only(tmp_path: Path) 
     write(tmp_path, one=b"text", other=b"text")
     corpus, other = resolve_corpus(str(tmp_path / "one")), resolve_corpus(str(tmp_path / "other"))
     assert corpus.sha256 == other.sha256 == hashlib.sha256((4).to_bytes(8, "little") + b"text").hexdigest()
+
+
+def test_endings_are_read_in_letters_of_either_case(tmp_path: Path) -> None:
+    lines = b'{"text": "one"}\n{"text": "two"}\n'
+    for name, content in (("a.JSONL", lines), ("b.Jsonl.GZ", gzip.compress(lines)), ("c.NDJson", lines)):
+        (tmp_path / name).write_bytes(content)
+        assert [text for _, text in resolve_corpus(str(tmp_path / name)).documents()] == [b"one", b"two"], name
 
 
 def test_the_hash_sees_where_documents_end(tmp_path: Path) -> None:

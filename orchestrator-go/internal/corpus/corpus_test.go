@@ -140,6 +140,10 @@ func TestEveryFormHoldsTheSameDocumentsInTheSameOrder(t *testing.T) {
 		if got := mustRead(t, named(lines)); !slices.Equal(got, withText(documents)) {
 			t.Errorf("lines%s: %d documents differ", suffix, len(got))
 		}
+		upper := write(t, filepath.Join(t.TempDir(), "X.JSONL"+strings.ToUpper(suffix)), pack(t, suffix, jsonLines(t, documents)))
+		if got := mustRead(t, named(upper)); !slices.Equal(got, withText(documents)) {
+			t.Errorf("lines%s in capitals: %d documents differ", suffix, len(got))
+		}
 		stdin := named(corpus.Stdin)
 		stdin.StdinAs, stdin.Input = "x.ndjson"+suffix, bytes.NewReader(pack(t, suffix, jsonLines(t, documents)))
 		if got := mustRead(t, stdin); !slices.Equal(got, withText(documents)) {

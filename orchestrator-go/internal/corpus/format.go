@@ -22,8 +22,10 @@ type format struct {
 }
 
 // formatOf takes one ending off, the last, whatever stands before it, as Python does: what x.gz.zst holds is opened once.
+// Endings are read in letters of either case.
 func formatOf(name string) format {
 	found := format{}
+	name = strings.ToLower(name)
 	if inner, is := strings.CutSuffix(name, ".gz"); is {
 		name, found.compression = inner, "gzip"
 	} else if inner, is := strings.CutSuffix(name, ".zst"); is {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pybench.analysis.findings.cell_differences import TRAINING, CellsDifference
 from pybench.case.contrasts import Contrast
 from pybench.case.factors import is_idle
-from pybench.report.labels import case_text, varying_factors
+from pybench.report.labels import case_text, value_text, varying_factors
 from pybench.report.numbers import format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Section, Sentences, Tables
 from pybench.report.sentences import Sentence, estimate_text
@@ -96,11 +96,13 @@ def _text(found: CellsDifference, others: Sequence[CellsDifference]) -> str:
     pair, fixed = found.pairs[0], tuple(found.contrast.baseline)
     told = f"{case_text(pair.case, fixed)} instead of {case_text(pair.baseline, fixed)}"
     rest = [name for name in _telling(found.contrast, others) if name != found.factor]
-    where = ", ".join(f"{_words(name)} {pair.case.value(name)}" for name in rest if not is_idle(name, pair.case))
+    where = ", ".join(
+        f"{_words(name)} {value_text(pair.case.value(name))}" for name in rest if not is_idle(name, pair.case)
+    )
     told = f"{told} ({where})" if where else told
     if found.factor is None or found.base is None:
         return told
-    first, second = (one.case.value(found.factor) for one in (pair, found.base))
+    first, second = (value_text(one.case.value(found.factor)) for one in (pair, found.base))
     return f"{told}: {_words(found.factor)} {first} minus {second}"
 
 

@@ -148,3 +148,17 @@ def test_the_report_names_units_and_groups(tmp_path: Path) -> None:
     assert float(rows[2]["difference"]) == pytest.approx(4 / 3)
     assert (float(rows[2]["lowest"]), rows[2]["highest_unit"]) == (pytest.approx(0.0), "2")
     assert "over 3 trainings" in section(page, "cell-differences")
+
+
+def test_a_factor_that_is_not_set_is_the_default_in_words(tmp_path: Path) -> None:
+    losses = {
+        FP32.with_factors(trained_in=trained_in, training_seed=seed): float(seed)
+        for trained_in in (None, "fp32")
+        for seed in (0, 1, 2)
+    }
+    rows = rows_of(write_report(load(campaign(tmp_path, losses))), "cell-differences")
+    assert {row["comparison"] for row in rows} == {
+        "int8 instead of fp32 (trained in default)",
+        "int8 instead of fp32 (trained in fp32)",
+        "int8 instead of fp32: trained in fp32 minus default",
+    }
