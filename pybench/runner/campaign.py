@@ -236,12 +236,14 @@ class _Runner:
         is_to_do = planned.cell in self.again or is_wanted(campaign, planned, self.call.options)
         if not is_to_do or not claim(attempt.claim, claimant):
             return None
-        # Two that began the block at once see each other only now, and one that was between two runs is seen now.
-        if planned.block != self.taken and self._leaves_block():
+        # After each claim, because either runner may have come while the other one was between two runs.
+        if self._leaves_block():
             attempt.claim.unlink(missing_ok=True)
             self.busy.append(planned)
             return None
-        self.taken = planned.block
+        if planned.block != self.taken:  # from now on nobody elsewhere begins a run of this block
+            self.taken = planned.block
+            self.again |= done_elsewhere(campaign, self.block, [planned], claimant, self.call.machine)
         return attempt
 
     def _warn_of_neighbour(self, attempt: RunDirectory) -> None:

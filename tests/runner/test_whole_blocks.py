@@ -15,11 +15,16 @@ import pytest
 from pybench.campaign import layout
 from pybench.campaign.claims import read_claimant, this_process
 from pybench.campaign.directory import CampaignDirectory, RunDirectory
+from pybench.campaign.resolved_plan import parse_resolved_plan
+from pybench.runner import Options, open_for_running, run_campaign
+from pybench.runner.outcome import Outcome
+from pybench.runner.schedule import PlannedRun
 from pybench.runner.whole_blocks import is_of
 from tests.runner.conftest import Run, noop_cases, plan_content
+from tests.runner.listening import Quiet
 from tests.runner.machines import WillingMachine
 from tests.runner.test_campaign import start_runner, worker_pids
-from tests.support.gate import gate_here
+from tests.support.gate import Gate, gate_here
 from tests.support.waiting import wait_for
 
 
@@ -149,6 +154,32 @@ def test_runners_of_several_machines_that_begin_at_once_tear_no_block(
     for runner in runners:
         runner.wait(timeout=120)
     assert [len(names) for names in machines(campaign)] == [1] * 4
+
+
+def test_a_block_that_another_machine_takes_between_two_runs_is_left_to_it(
+    campaign: CampaignDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, others = plan_content(noop_cases(3), 1), list[subprocess.Popen[bytes]]()
+    gate = Gate(tmp_path / "gate")
+
+    class Interrupted(Quiet):
+        def finished(self, planned: PlannedRun, outcome: Outcome, wall_s: float) -> None:
+            super().finished(planned, outcome, wall_s)
+            with monkeypatch.context() as patched:
+                on_node("n2", patched)
+                patched.setenv("PYTHONPATH", str(gate.folder), prepend=os.pathsep)
+                others.append(start_runner(campaign, content, whole_blocks=True))
+            wait_for(lambda: worker_pids(campaign))
+
+    on_node("n1", monkeypatch)
+    open_for_running(campaign, content, "")
+    listener = Interrupted()
+    options, plan = Options(whole_blocks=True), parse_resolved_plan(content)
+    tally = run_campaign(campaign, plan, options, WillingMachine(), listener)
+    assert (len(listener.outcomes), tally.busy) == (1, 2)
+    gate.open()
+    assert [other.wait(timeout=60) for other in others] == [0]
+    assert machines(campaign) == [{"n2"}]
 
 
 def test_what_another_machine_did_of_a_block_meanwhile_is_done_again(
