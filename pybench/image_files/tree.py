@@ -8,6 +8,7 @@ apart, one a line, in the order of its outputs: a part of ImageNet keeps ImageNe
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,21 @@ class ImageTree:
 def is_picture(name: str) -> bool:
     """Whether a file is one by its ending."""
     return Path(name).suffix.lower() in EXTENSIONS
+
+
+def files_under(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Whatever is no folder, at any depth, also behind links to folders: what is read of images and what is digested
+    are the same. `above`: the real paths of the folders in which it is. Raises OSError for a folder that cannot be
+    read, and InputError for a link to one of those above, which would have no end."""
+    real = os.path.realpath(folder)
+    if real in above:
+        raise InputError(f"{folder} is a link to a folder that contains it", hint="remove the link")
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from files_under(Path(entry.path), (*above, real))
+            else:
+                yield Path(entry.path)
 
 
 def has_splits(root: Path) -> bool:
@@ -101,5 +117,7 @@ def _class_folders(root: Path) -> list[Path]:
 
 
 def _pictures_in(folder: Path) -> list[Path]:
-    found = [Path(at) / name for at, _, names in os.walk(folder, followlinks=True) for name in names]
-    return sorted(path for path in found if is_picture(path.name))
+    try:
+        return sorted(path for path in files_under(folder) if is_picture(path.name))
+    except OSError as error:
+        raise InputError(f"{error.filename} is not a readable folder ({error.strerror})") from error

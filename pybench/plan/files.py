@@ -3,9 +3,10 @@
 
 A file's digest is the sha256 of its bytes. Where an ONNX file has weights in other files, they are hashed after it, as
 a folder of these files would be. The digest of a folder is the sha256 over one line for each file in it, in the order
-of their names. A line has the name inside the folder, the size and the sha256 of the file's bytes. Larger folders of
-images or text than `WHOLE_BYTES` (ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and
-say so. Weights are always read whole: other weights of the same model have the same names and sizes.
+of their names. A line has the name inside the folder, the size and the sha256 of the file's bytes. Links to folders are
+followed among images alone, as they are when these files are read. Larger folders of images or text than `WHOLE_BYTES`
+(ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say so. Weights are always read
+whole: other weights of the same model have the same names and sizes.
 
 Of these files, models and pictures are looked into. Whatever keeps every runtime from running an ONNX file is told here
 (`pybench.onnx_file`), and a `config.json` has to name its type. Pictures are opened without being decoded
@@ -19,7 +20,7 @@ import json
 import os
 import posixpath
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from pybench.catalogue.zoo import CONFIG, FORMS, LIBRARIES
 from pybench.document import Unplaced
 from pybench.errors import InputError
 from pybench.image_files.layout import layout_of
-from pybench.image_files.tree import check_tree, is_picture
+from pybench.image_files.tree import check_tree, files_under, is_picture
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel
@@ -85,6 +86,8 @@ class UserFiles:
                     self._seen[key] = found = _with_weights(found, weight_files(model))
             except FileProblem as problem:
                 self._seen[key] = problem
+            except InputError as error:
+                self._seen[key] = FileProblem(f"`{factor}`: {error.message}", error.hint)
             except OSError as error:
                 what = f"`{factor}`: {error.filename or value} cannot be read: {error.strerror}"
                 hint = "let this user read it (chmod)" if isinstance(error, PermissionError) else None
@@ -175,11 +178,9 @@ def _absent(kind: Factor, value: str, folder: Path) -> FileProblem:
 
 def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     sizes = {}
-    for parent, _, names in os.walk(folder, onerror=_raise):
-        for name in names:
-            path = Path(parent, name)
-            if path.is_file():  # not sockets, pipes and broken links
-                sizes[path.relative_to(folder).as_posix()] = path.stat().st_size
+    for path in files_under(folder) if factor == "images" else _unlinked(folder):
+        if path.is_file():  # not sockets, pipes and broken links
+            sizes[path.relative_to(folder).as_posix()] = path.stat().st_size
         if len(sizes) > MOST_FILES:
             raise FileProblem(f"`{factor}`: {value} contains more than {MOST_FILES} files", "check the path")
     total = sum(sizes.values())
@@ -188,15 +189,14 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     digest = hashlib.sha256()
     covers = _add_files(digest, folder, sizes, is_whole=factor == "checkpoint" or total < WHOLE_BYTES)
     if factor == "images" and layout_of(folder) == "tree" and any(map(is_picture, sizes)):
-        _check_pictures(folder, are_read=covers == CONTENT)
+        check_tree(folder, headers=covers == CONTENT)
     return UserFile(folder, digest.hexdigest(), total, covers)
 
 
-def _check_pictures(folder: Path, *, are_read: bool) -> None:
-    try:
-        check_tree(folder, headers=are_read)
-    except InputError as error:
-        raise FileProblem(f"`images`: {error.message}", error.hint) from error
+def _unlinked(folder: Path) -> Iterator[Path]:
+    """The files of a folder as text and weights are read: links to folders are not followed."""
+    for parent, _, names in os.walk(folder, onerror=_raise):
+        yield from (Path(parent, name) for name in names)
 
 
 def _with_weights(model: UserFile, names: Sequence[str]) -> UserFile:

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,61 @@ def test_a_folders_digest_by_hand(tmp_path: Path) -> None:
     found = UserFiles(tmp_path).find("images", "images")
     assert found.sha256 == hashlib.sha256("".join(lines).encode()).hexdigest()
     assert found.bytes == 24
+
+
+def test_the_digest_of_a_usual_folder_stays_what_it_was(tmp_path: Path) -> None:
+    """It is part of the ids of cases in campaigns that are there already."""
+    parts = {"train/cat/1.png": b"a", "train/dog/deep/1.png": b"b", "val/cat/1.png": b"c", "val/dog/1.png": b"d"}
+    usual = {name: b"P5 1 1 255\n" + pixel for name, pixel in parts.items()}
+    for name, content in (usual | {"val/dog/notes.txt": b"notes\n", "README.md": b"read me\n"}).items():
+        (tmp_path / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "images" / name).write_bytes(content)
+    found = UserFiles(tmp_path).find("images", "images")
+    assert found.sha256 == "ad7d758871420058dd0d82f4db8e61c3f6c8ae7af81d4f053cdaeda9350f2fb7"
+
+
+@pytest.mark.parametrize("link", ["images/val/dog", "images/val"])
+def test_pictures_behind_a_link_are_digested_as_the_same_pictures_without(tmp_path: Path, link: str) -> None:
+    for split in ("train", "val"):
+        images(tmp_path / "images" / split)
+    plain = UserFiles(tmp_path).find("images", "images")
+    (tmp_path / link).rename(tmp_path / "store")
+    (tmp_path / link).symlink_to(tmp_path / "store")
+    assert UserFiles(tmp_path).find("images", "images") == plain
+    changed = next((tmp_path / "store").rglob("1.png"))
+    changed.write_bytes(b"P5 1 1 255\nC")
+    assert UserFiles(tmp_path).find("images", "images").sha256 != plain.sha256
+
+
+def test_a_folder_whose_splits_are_links_has_its_files(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        images(tmp_path / "store" / split)
+    (tmp_path / "images").mkdir()
+    for split in ("train", "val"):
+        (tmp_path / "images" / split).symlink_to(f"../store/{split}")
+    assert UserFiles(tmp_path).find("images", "images") == replace(
+        UserFiles(tmp_path).find("images", "store"), path=tmp_path / "images"
+    )
+
+
+def test_a_link_to_a_folder_that_contains_it_is_named(tmp_path: Path) -> None:
+    """Also where two folders contain links to each other."""
+    folder = images(tmp_path / "images")
+    (folder / "cat/up").symlink_to("..")
+    assert refusal(tmp_path, "images", "images") == f"`images`: {folder}/cat/up is a link to a folder that contains it"
+    (folder / "cat/up").unlink()
+    (folder / "cat/other").symlink_to("../dog")
+    assert UserFiles(tmp_path).find("images", "images").bytes == 36
+    (folder / "dog/other").symlink_to("../cat")
+    assert "other/other is a link to a folder that contains it" in refusal(tmp_path, "images", "images")
+
+
+def test_a_link_among_texts_is_no_text_and_may_lead_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.txt").write_text("text")
+    plain = UserFiles(tmp_path).find("corpus", "texts")
+    (tmp_path / "texts/up").symlink_to("..")
+    assert UserFiles(tmp_path).find("corpus", "texts") == plain
 
 
 def test_pictures_that_no_run_could_use_are_told_with_the_plan(
