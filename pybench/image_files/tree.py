@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of class folders, as torchvision's ImageFolder reads it: `root/<class>/**/<picture>`.
 
-With `train` beside `val` in it, each has class folders of its own. `classes.txt` names all classes that a model tells
-apart, one a line, in the order of its outputs: a part of ImageNet keeps ImageNet's numbers.
+With `train` beside `val` in it, each has class folders of its own, and those of `train` number the classes of both.
+`classes.txt` names all classes that a model tells apart, one a line, in the order of its outputs: a part of ImageNet
+keeps ImageNet's numbers. Folders whose names begin with a dot are those of tools, and no part of a tree.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ def is_picture(name: str) -> bool:
 
 
 def files_under(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Whatever is no folder, at any depth, also behind links to folders: what is read of images and what is digested
-    are the same. `above`: the real paths of the folders in which it is. Raises OSError for a folder that cannot be
-    read, and InputError for a link to one of those above, which would have no end."""
+    """Whatever is no folder, at any depth, also behind links to folders, but in no hidden folder. What is read of
+    images and what is digested are thus the same. `above`: the real paths of the folders in which it is. Raises
+    OSError for a folder that cannot be read, and InputError for a link to one of those above: it has no end."""
     real = os.path.realpath(folder)
     if real in above:
         raise InputError(f"{folder} is a link to a folder that contains it", hint="remove the link")
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir():
-                yield from files_under(Path(entry.path), (*above, real))
-            else:
+            if not entry.is_dir():
                 yield Path(entry.path)
+            elif not _is_hidden(entry.name):
+                yield from files_under(Path(entry.path), (*above, real))
 
 
 def has_splits(root: Path) -> bool:
@@ -61,22 +62,18 @@ def has_splits(root: Path) -> bool:
 
 def read_tree(root: Path, split: str) -> ImageTree:
     """`split`, `train` or `validation`, chooses where there are both; else they are the same pictures. Raises
-    InputError for a folder that tells no two classes apart, or contains no pictures."""
-    base = (_split_folder(root, split) if has_splits(root) else None) or root
-    folders = _class_folders(base)
-    names = _named_classes(root) or tuple(folder.name for folder in folders)
-    if len(names) == 1:
-        raise InputError(
-            f"{base} has one class folder, {names[0]}, and images are told apart by two classes or more",
-            hint=f"lay images out as folder/<class>/<image>, or name all classes in {CLASSES_FILE}",
-        )
+    InputError for a folder that tells no two classes apart, has one that nothing numbers, or contains no pictures."""
+    base, names = _base(root, split), _class_names(root)
     numbers = {name: number for number, name in enumerate(names)}
-    strange = [folder.name for folder in folders if folder.name not in numbers]
-    if strange:
-        raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange[0]}", hint="one name a line")
-    if len(numbers) < len(names):
-        twice = next(name for number, name in enumerate(names) if numbers[name] != number)
-        raise InputError(f"{root / CLASSES_FILE} names {twice} twice", hint="give each class a name of its own")
+    folders = _class_folders(base)
+    strange = next((folder.name for folder in folders if folder.name not in numbers), None)
+    if strange is not None and _listed_classes(root):
+        raise InputError(f"{root / CLASSES_FILE} does not name the folder {strange}", hint="one name a line")
+    if strange is not None:
+        raise InputError(
+            f"{base} has the class folder {strange}, which {_base(root, 'train')} lacks",
+            hint=f"give both the same class folders, or name all classes in {CLASSES_FILE} next to train/ and val/",
+        )
     pictures = tuple((numbers[folder.name], path) for folder in folders for path in _pictures_in(folder))
     if not pictures:
         raise InputError(f"{base} contains no images", hint=f"known endings: {' '.join(sorted(EXTENSIONS))}")
@@ -92,7 +89,31 @@ def check_tree(root: Path, *, headers: bool) -> None:
             check_picture(path)
 
 
-def _named_classes(root: Path) -> tuple[str, ...]:
+def classes_without_files(root: Path) -> list[str]:
+    """Class folders, inside `root`, whose names alone number those after them, as no file tells that they are there."""
+    if _listed_classes(root):
+        return []
+    folders = _class_folders(_base(root, "train"))
+    empty = [folder for folder in folders if not any(path.is_file() for path in files_under(folder))]
+    return [folder.relative_to(root).as_posix() for folder in empty]
+
+
+def _class_names(root: Path) -> tuple[str, ...]:
+    """Whose numbers are labels, in both splits."""
+    base, listed = _base(root, "train"), _listed_classes(root)
+    names = listed or tuple(folder.name for folder in _class_folders(base))
+    if len(names) == 1:
+        raise InputError(
+            f"{base} has one class folder, {names[0]}, and images are told apart by two classes or more",
+            hint=f"lay images out as folder/<class>/<image>, or name all classes in {CLASSES_FILE}",
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        raise InputError(f"{root / CLASSES_FILE} names {twice} twice", hint="give each class a name of its own")
+    return names
+
+
+def _listed_classes(root: Path) -> tuple[str, ...]:
     try:
         lines = (root / CLASSES_FILE).read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
@@ -102,13 +123,18 @@ def _named_classes(root: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
+def _base(root: Path, split: str) -> Path:
+    """The folder of the class folders of a split."""
+    return (_split_folder(root, split) if has_splits(root) else None) or root
+
+
 def _split_folder(root: Path, split: str) -> Path | None:
     return next((root / name for name in SPLITS[split] if (root / name).is_dir()), None)
 
 
 def _class_folders(root: Path) -> list[Path]:
     try:
-        folders = sorted(entry for entry in root.iterdir() if entry.is_dir())
+        folders = sorted(entry for entry in root.iterdir() if entry.is_dir() and not _is_hidden(entry.name))
     except OSError as error:
         raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
     if not folders:
@@ -121,3 +147,8 @@ def _pictures_in(folder: Path) -> list[Path]:
         return sorted(path for path in files_under(folder) if is_picture(path.name))
     except OSError as error:
         raise InputError(f"{error.filename} is not a readable folder ({error.strerror})") from error
+
+
+def _is_hidden(folder: str) -> bool:
+    """Whether a folder is a tool's, such as .ipynb_checkpoints with copies of pictures that were opened."""
+    return folder.startswith(".")

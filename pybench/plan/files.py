@@ -4,9 +4,10 @@
 A file's digest is the sha256 of its bytes. Where an ONNX file has weights in other files, they are hashed after it, as
 a folder of these files would be. The digest of a folder is the sha256 over one line for each file in it, in the order
 of their names. A line has the name inside the folder, the size and the sha256 of the file's bytes. Links to folders are
-followed among images alone, as they are when these files are read. Larger folders of images or text than `WHOLE_BYTES`
-(ImageNet's validation images are 6.7 GB) are told apart by names and sizes only, and say so. Weights are always read
-whole: other weights of the same model have the same names and sizes.
+followed among images alone, as they are when these files are read. Class folders that number classes and contain no
+file have a line with their name at the end. Larger folders of images or text than `WHOLE_BYTES` (ImageNet's validation
+images are 6.7 GB) are told apart by names and sizes only, and say so. Weights are always read whole: other weights of
+the same model have the same names and sizes.
 
 Of these files, models and pictures are looked into. Whatever keeps every runtime from running an ONNX file is told here
 (`pybench.onnx_file`), and a `config.json` has to name its type. Pictures are opened without being decoded
@@ -32,7 +33,7 @@ from pybench.catalogue.zoo import CONFIG, FORMS, LIBRARIES
 from pybench.document import Unplaced
 from pybench.errors import InputError
 from pybench.image_files.layout import layout_of
-from pybench.image_files.tree import check_tree, files_under, is_picture
+from pybench.image_files.tree import check_tree, classes_without_files, files_under, is_picture
 from pybench.onnx_file.facts import weight_files
 from pybench.onnx_file.faults import Fault, opened
 from pybench.onnx_file.graph import OnnxModel
@@ -190,6 +191,8 @@ def _folder_digest(factor: str, value: str, folder: Path) -> UserFile:
     covers = _add_files(digest, folder, sizes, is_whole=factor == "checkpoint" or total < WHOLE_BYTES)
     if factor == "images" and layout_of(folder) == "tree" and any(map(is_picture, sizes)):
         check_tree(folder, headers=covers == CONTENT)
+        for name in classes_without_files(folder):
+            digest.update(f"{name}/\n".encode("utf-8", "surrogateescape"))
     return UserFile(folder, digest.hexdigest(), total, covers)
 
 

@@ -121,6 +121,33 @@ def test_the_digest_of_a_usual_folder_stays_what_it_was(tmp_path: Path) -> None:
     assert found.sha256 == "ad7d758871420058dd0d82f4db8e61c3f6c8ae7af81d4f053cdaeda9350f2fb7"
 
 
+@pytest.mark.parametrize(("empty", "is_other"), [("train/bee", True), ("val/cat", False)])
+def test_an_empty_folder_that_numbers_classes_belongs_to_the_digest(tmp_path: Path, empty: str, is_other: bool) -> None:
+    folder = tmp_path / "images"
+    images(folder / "train")
+    shutil.rmtree(images(folder / "val") / "cat")
+    before = UserFiles(tmp_path).find("images", "images").sha256
+    (folder / empty).mkdir()
+    assert (UserFiles(tmp_path).find("images", "images").sha256 != before) == is_other
+    (folder / "classes.txt").write_text("bee\ncat\ndog\n")
+    listed = UserFiles(tmp_path).find("images", "images").sha256
+    (folder / empty).rmdir()
+    assert UserFiles(tmp_path).find("images", "images").sha256 == listed
+
+
+def test_an_empty_class_folder_without_splits_belongs_to_the_digest(tmp_path: Path) -> None:
+    before = UserFiles(tmp_path).find("images", images(tmp_path / "images").name)
+    (tmp_path / "images/bee").mkdir()
+    assert UserFiles(tmp_path).find("images", "images").sha256 != before.sha256
+
+
+def test_hidden_folders_are_no_images(tmp_path: Path) -> None:
+    plain = UserFiles(tmp_path).find("images", images(tmp_path / "images").name)
+    (tmp_path / "images/cat/.ipynb_checkpoints").mkdir()
+    (tmp_path / "images/cat/.ipynb_checkpoints/1-checkpoint.png").write_bytes(PICTURES["cat/1.png"])
+    assert UserFiles(tmp_path).find("images", "images") == plain
+
+
 @pytest.mark.parametrize("link", ["images/val/dog", "images/val"])
 def test_pictures_behind_a_link_are_digested_as_the_same_pictures_without(tmp_path: Path, link: str) -> None:
     for split in ("train", "val"):

@@ -38,6 +38,32 @@ def test_train_beside_val_splits_the_images(tmp_path: Path) -> None:
     assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 3
 
 
+def test_folders_of_train_number_the_classes_of_val(tmp_path: Path) -> None:
+    write_images(tmp_path / "train", {"a": 1, "b": 1, "c": 1})
+    write_images(tmp_path / "val", {"a": 1, "c": 2})
+    images = read_folder(tmp_path, "validation", (3, 8, 8))
+    assert images.classes == read_folder(tmp_path, "train", (3, 8, 8)).classes == ("a", "b", "c")
+    assert images.labels.tolist() == [0, 2, 2]
+
+
+def test_a_class_that_train_lacks_is_refused_unless_it_is_listed(tmp_path: Path) -> None:
+    write_images(tmp_path / "train", {"a": 1, "c": 1})
+    write_images(tmp_path / "val", {"a": 1, "b": 1, "c": 1})
+    with pytest.raises(InputError, match=r"val has the class folder b, which .*/train lacks") as raised:
+        read_folder(tmp_path, "validation", (3, 8, 8))
+    assert "classes.txt next to train/ and val/" in str(raised.value.hint)
+    assert read_folder(tmp_path, "train", (3, 8, 8)).labels.tolist() == [0, 1]
+    (tmp_path / "classes.txt").write_text("a\nb\nc\n")
+    assert read_folder(tmp_path, "validation", (3, 8, 8)).labels.tolist() == [0, 1, 2]
+
+
+def test_hidden_folders_are_no_classes_and_contain_no_pictures(tmp_path: Path) -> None:
+    write_images(tmp_path, {".ipynb_checkpoints": 1, "ant": 1, "ant/.ipynb_checkpoints": 1, "bee": 1})
+    images = read_folder(tmp_path, "validation", (3, 8, 8))
+    assert images.classes == ("ant", "bee")
+    assert images.ids == ("ant/00.png", "bee/00.png")
+
+
 def test_a_list_of_all_classes_numbers_the_folders_of_a_part_of_them(tmp_path: Path) -> None:
     root = write_images(tmp_path / "part", {"n03": 1, "n01": 2})
     (root / "classes.txt").write_text("n01\nn02\nn03\nn04\n", encoding="utf-8-sig")  # as Windows writes it
