@@ -12,7 +12,7 @@ from typing import Literal
 Layout = Literal["arrays", "cifar", "tree"]
 
 ARRAYS_FILE = "images.npy"
-SPLITS = {"train": ("train",), "validation": ("val", "validation", "test")}  # names of their folders
+SPLITS = {"train": ("train",), "validation": ("val", "validation", "test", "valid")}  # their folders
 CIFAR_BINARY = {"train": "data_batch_*.bin", "validation": "test_batch*.bin"}
 CIFAR_PICKLED = {"train": "data_batch_[0-9]", "validation": "test_batch"}
 

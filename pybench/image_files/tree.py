@@ -56,7 +56,7 @@ def files_under(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
 
 
 def has_splits(root: Path) -> bool:
-    """Whether a folder is laid out as ImageNet is: `train` beside `val` (or `validation`, or `test`)."""
+    """Whether a folder is laid out as ImageNet is: `train` beside `val`, or another name of it."""
     return _split_folder(root, "train") is not None and _split_folder(root, "validation") is not None
 
 
@@ -124,8 +124,19 @@ def _listed_classes(root: Path) -> tuple[str, ...]:
 
 
 def _base(root: Path, split: str) -> Path:
-    """The folder of the class folders of a split."""
-    return (_split_folder(root, split) if has_splits(root) else None) or root
+    """The folder of the class folders of a split. Raises InputError for a split without the other, whose classes would
+    be taken for one class. A folder of pictures alone is a class, such as a train among other vehicles."""
+    found = {name: folder for name in SPLITS if (folder := _split_folder(root, name)) is not None}
+    if len(found) == len(SPLITS):
+        return found[split]
+    for folder in found.values():
+        if _folders_in(folder):
+            [other] = SPLITS.keys() - found.keys()
+            raise InputError(
+                f"{root} has {folder.name}/ but no {' or '.join(f'{name}/' for name in SPLITS[other])}",
+                hint=f"put both into it, give {folder} instead, or rename {folder.name}/ if it is a class",
+            )
+    return root
 
 
 def _split_folder(root: Path, split: str) -> Path | None:
@@ -133,13 +144,17 @@ def _split_folder(root: Path, split: str) -> Path | None:
 
 
 def _class_folders(root: Path) -> list[Path]:
-    try:
-        folders = sorted(entry for entry in root.iterdir() if entry.is_dir() and not _is_hidden(entry.name))
-    except OSError as error:
-        raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
+    folders = _folders_in(root)
     if not folders:
         raise InputError(f"{root} contains no class folders", hint="lay images out as folder/<class>/<image>")
     return folders
+
+
+def _folders_in(root: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in root.iterdir() if entry.is_dir() and not _is_hidden(entry.name))
+    except OSError as error:
+        raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
 
 
 def _pictures_in(folder: Path) -> list[Path]:

@@ -38,6 +38,33 @@ def test_train_beside_val_splits_the_images(tmp_path: Path) -> None:
     assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 3
 
 
+def test_a_split_without_the_other_is_no_class(tmp_path: Path) -> None:
+    write_images(tmp_path / "train", {"a": 1, "b": 1})
+    write_images(tmp_path / "held_out", {"a": 1, "b": 1})
+    missing = r"has train/ but no val/ or validation/ or test/ or valid/"
+    with pytest.raises(InputError, match=missing) as raised:
+        read_folder(tmp_path, "validation", (3, 8, 8))
+    assert f"give {tmp_path}/train instead" in str(raised.value.hint)
+    (tmp_path / "train").rename(tmp_path / "test")
+    with pytest.raises(InputError, match="has test/ but no train/"):
+        read_folder(tmp_path, "train", (3, 8, 8))
+    (tmp_path / "held_out").rename(tmp_path / "train")
+    assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 2
+
+
+def test_a_class_may_have_the_name_of_a_split(tmp_path: Path) -> None:
+    write_images(tmp_path, {"bus": 1, "train": 1})
+    assert read_folder(tmp_path, "validation", (3, 8, 8)).classes == ("bus", "train")
+
+
+@pytest.mark.parametrize(("names", "judges"), [(["valid"], "valid"), (["valid", "test"], "test")])
+def test_valid_holds_images_out_unless_there_is_a_usual_name(tmp_path: Path, names: list[str], judges: str) -> None:
+    for name in ("train", *names):
+        write_images(tmp_path / name, {"a": 1, "b": 1 + (name == judges)})
+    assert has_splits(tmp_path)
+    assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 3
+
+
 def test_folders_of_train_number_the_classes_of_val(tmp_path: Path) -> None:
     write_images(tmp_path / "train", {"a": 1, "b": 1, "c": 1})
     write_images(tmp_path / "val", {"a": 1, "c": 2})
