@@ -9,7 +9,7 @@ keeps ImageNet's numbers. Folders whose names begin with a dot are those of tool
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -152,18 +152,31 @@ def _class_folders(root: Path) -> list[Path]:
 
 def _folders_in(root: Path) -> list[Path]:
     try:
-        return sorted(entry for entry in root.iterdir() if entry.is_dir() and not _is_hidden(entry.name))
+        entries = sorted(entry for entry in root.iterdir() if not _is_hidden(entry.name))
     except OSError as error:
         raise InputError(f"{root} is not a readable folder ({error.strerror})") from error
+    _check_links(entries)
+    return [entry for entry in entries if entry.is_dir()]
 
 
 def _pictures_in(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in files_under(folder) if is_picture(path.name))
+        files = sorted(files_under(folder))
     except OSError as error:
         raise InputError(f"{error.filename} is not a readable folder ({error.strerror})") from error
+    _check_links(path for path in files if not (is_picture(path.name) or _is_hidden(path.name)))
+    return [path for path in files if is_picture(path.name)]
 
 
-def _is_hidden(folder: str) -> bool:
-    """Whether a folder is a tool's, such as .ipynb_checkpoints with copies of pictures that were opened."""
-    return folder.startswith(".")
+def _check_links(paths: Iterable[Path]) -> None:
+    """Raises InputError for a link to what is not here: in a container, or on another machine, it may have been a
+    folder of pictures, which would be passed over. A missing picture is found as it is read."""
+    lost = next((path for path in paths if path.is_symlink() and not path.exists()), None)
+    if lost is not None:
+        what = f"{lost} is a link to {lost.readlink()}, which is not here"
+        raise InputError(what, hint="copy what it leads to into its place, or remove the link")
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a folder or a link is a tool's, such as .ipynb_checkpoints with copies of pictures that were opened."""
+    return name.startswith(".")

@@ -91,6 +91,20 @@ def test_hidden_folders_are_no_classes_and_contain_no_pictures(tmp_path: Path) -
     assert images.ids == ("ant/00.png", "bee/00.png")
 
 
+@pytest.mark.parametrize("link", ["val/b", "val/a/more"])
+def test_a_link_to_a_folder_that_is_not_here_is_named(tmp_path: Path, link: str) -> None:
+    """As in a container that is given the folder alone."""
+    for split in ("train", "val"):
+        write_images(tmp_path / split, {"a": 1, "b": 1})
+    (tmp_path / "val/b").rename(tmp_path / "store")
+    (tmp_path / "val/.lock").symlink_to("nobody@nowhere")
+    (tmp_path / link).symlink_to(tmp_path / "store")
+    assert len(read_folder(tmp_path, "validation", (3, 8, 8))) == 2
+    (tmp_path / "store").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=rf"{link} is a link to {tmp_path}/store, which is not here"):
+        read_folder(tmp_path, "validation", (3, 8, 8))
+
+
 def test_a_list_of_all_classes_numbers_the_folders_of_a_part_of_them(tmp_path: Path) -> None:
     root = write_images(tmp_path / "part", {"n03": 1, "n01": 2})
     (root / "classes.txt").write_text("n01\nn02\nn03\nn04\n", encoding="utf-8-sig")  # as Windows writes it
