@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Optional
 
@@ -122,7 +122,9 @@ def run(
     open_image = image_opener(engine, selected, resolved.environments)
     with source.judged():
         machine = Machine.ask(selected, launcher, resolved.environments, open_image)
-        machine = machine.open_files(selected, pending, resolved.files)
+        machine = _with_files(
+            source, selected, pending, machine, is_all=artefacts_only or bool(whole_blocks and pending)
+        )
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
         _preview(source, selected, machine, options.shard, as_json)
@@ -136,6 +138,19 @@ def run(
         result = _do(campaign, resolved, options, machine)
     _print_result(campaign, result, is_rerun=bool(rerun), as_json=as_json)
     raise typer.Exit(_exit_code(result))
+
+
+def _with_files(
+    source: Source, selected: Sequence[Case], pending: Collection[str], machine: Machine, *, is_all: bool
+) -> Machine:
+    """The machine after the files of the pending cases (their ids) were compared with the plan and opened.
+
+    `is_all`: files of the others are compared, too, because their artefacts or runs may be made again. Raises what
+    `Source.refuse_changed_files` and `Machine.open_files` raise.
+    """
+    runnable = [case for case in selected if machine.unsupported(case) is None]
+    source.refuse_changed_files([case for case in runnable if is_all or case.id in pending])
+    return machine.open_files(selected, pending, source.plan.files)
 
 
 def _preview(source: Source, selected: Sequence[Case], machine: Machine, shard: runner.Shard, as_json: bool) -> None:

@@ -50,6 +50,14 @@ class Source:
             ]
             raise PlanError(self.file, problems) from error
 
+    def refuse_changed_files(self, cases: Sequence[Case]) -> None:
+        """Raises InputError where files of these cases have changed since the plan of a campaign's directory was read.
+        The files of a plan that was given have just been read."""
+        if self.text is None and any(case.sources for case in cases):
+            from pybench.plan.files import refuse_changed
+
+            refuse_changed(cases, self.plan.files)
+
     @contextmanager
     def explained(self) -> Iterator[None]:
         """Where a campaign's directory was given and cannot be written, the hint names the plan: --out requires it."""

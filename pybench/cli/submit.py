@@ -118,6 +118,8 @@ def submit(
         _arguments(filters, timeout, retry_failed, no_sensor),
         as_json,
     )
+    pending = {run.case.id for run in runner.pending_runs(request.campaign, request.plan, request.options)}
+    source.refuse_changed_files([case for case in request.cases if case.id in pending])
     if isinstance(found, SlurmSite) and found.image:
         refuse_environments(request.cases)
     if isinstance(found, KubernetesSite):

@@ -21,12 +21,13 @@ import json
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pybench.campaign.storage import sha256_of
+from pybench.case import Case
 from pybench.case.factor import Factor
 from pybench.case.factors import FACTORS
 from pybench.catalogue.zoo import CONFIG, FORMS, LIBRARIES
@@ -115,6 +116,33 @@ class UserFiles:
         """What an ONNX file of the user's says of itself; raises FileProblem."""
         self.find("model", value)
         return self._models[value]
+
+
+def refuse_changed(cases: Iterable[Case], paths: Mapping[str, str]) -> None:
+    """Raises InputError where a file that these cases were made of is another file now: that makes other cases.
+
+    `paths`: value of a `file` factor -> absolute path. What is not there is left to the runs: what was made of it may
+    do for them, on another machine too. Raises InputError as well where something is wrong with a file.
+    """
+    files, changed = UserFiles(Path()), set()
+    for case in cases:
+        factors = case.factors()
+        for name, digest in case.sources:
+            path = paths[factors[name]]
+            if not os.path.exists(path):  # noqa: PTH110, as Path.exists raises for folders of other users
+                continue
+            try:
+                found = files.find(name, path)
+            except FileProblem as problem:
+                raise InputError(problem.what, hint=problem.hint) from problem
+            if found.sha256 != digest:
+                changed.add(path)
+    if changed:
+        raise InputError(
+            f"{', '.join(sorted(changed))} {'has' if len(changed) == 1 else 'have'} changed since the plan was read",
+            hint="give the plan's file in place of the campaign's folder: a file that has changed makes other cases; "
+            "or restore what was there",
+        )
 
 
 def _model_in(value: str, path: Path) -> OnnxModel:

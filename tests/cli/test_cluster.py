@@ -23,6 +23,7 @@ from pybench.campaign.resolved_plan import read_resolved_plan
 from pybench.cli import main
 from pybench.cluster.site import example_site
 from tests.support.gate import gate_here
+from tests.support.making import write_classifier
 from tests.support.small_disk import small_disk_of
 from tests.support.waiting import wait_for
 
@@ -99,6 +100,18 @@ def test_what_takes_long_to_make_is_shared_by_tasks(
     lines = Path("results/trial/cluster/dry-run/artefacts.sbatch").read_text().splitlines()
     found = [line.removeprefix("#SBATCH --array=") for line in lines if line.startswith("#SBATCH --array=")]
     assert found == ([] if array is None else [array])
+
+
+def test_jobs_are_not_submitted_for_a_file_that_changed(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = write_classifier(Path("own.onnx"))
+    plan.write_text(PLAN.replace("noop", "infer, model: own.onnx, runtime: onnxruntime"))
+    command = ["--site", "site.yaml", "--dry-run"]
+    assert main(["submit", str(plan), *command]) == 0, capsys.readouterr().err
+    write_classifier(own, classes=4)
+    assert main(["submit", "results/trial", *command]) == 2
+    assert f"{own.absolute()} has changed since the plan was read" in capsys.readouterr().err
+    own.unlink()
+    assert main(["submit", "results/trial", *command]) == 0, "the nodes may have it"
 
 
 def test_what_is_done_is_not_submitted(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def test_a_file_that_changed_makes_other_cases_and_no_run_of_the_old_ones(
         arrays = dict(stored)
     np.savez("mine.npz", **arrays | {"labels": (arrays["labels"] + 1) % 3})
     capsys.readouterr()
-    assert main(["run", "results/my-classifier", *narrow, "--rerun", case.name]) == 1
+    assert main(["run", "results/my-classifier", *narrow, "--rerun", case.name]) == 2
     assert "mine.npz has changed since the plan was read" in capsys.readouterr().err
     assert main(["run", str(plan), *narrow, "--repetitions", "1"]) == 0
     said = capsys.readouterr().err

@@ -142,3 +142,30 @@ def test_a_campaign_continues_where_only_refused_cases_are_left(
     capsys.readouterr()
     assert main(["run", "plan.yaml"]) == 0
     assert "1 ok, 1 unsupported of 2 runs" in capsys.readouterr().out
+
+
+def test_a_campaign_does_not_go_on_with_a_file_that_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entries = [ENTRY.format(name=name, precision="fp32", batch=1) for name in ("one", "other")]
+    one = write("plain", tmp_path / "one")
+    write("output-without-shape", tmp_path / "other")
+    Path("plan.yaml").write_text(PLAN.format(entries="\n".join(entries)))
+    started = ["run", "plan.yaml", "--repetitions", "2", "--shard", "1/2"]
+    assert main(started) == 0, capsys.readouterr().err
+    (folder,) = Path("results").iterdir()
+    content = one.read_bytes()
+    one.write_bytes((tmp_path / "other/model.onnx").read_bytes())
+    runs = sorted(folder.glob("runs/*/*/*"))
+    capsys.readouterr()
+    for more in ([], ["--dry-run"], ["--artefacts-only"]):
+        assert main(["run", str(folder), *more]) == 2
+        error, hint = capsys.readouterr().err.splitlines()
+        assert error == f"error: {one} has changed since the plan was read"
+        assert hint.startswith("  hint: give the plan's file")
+    assert sorted(folder.glob("runs/*/*/*")) == runs
+    assert main(["run", str(folder), "--shard", "1/2", "--whole-blocks"]) == 0, "nothing is left to do in this block"
+    assert main(["run", str(folder), "--filter", "model=other/model.onnx"]) == 0, "a file that did not change"
+    one.write_bytes(content)
+    assert main(["run", str(folder)]) == 0

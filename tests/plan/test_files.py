@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pybench.errors import InputError
 from pybench.plan import Plan, files, resolve
-from pybench.plan.files import FileProblem, UserFiles
+from pybench.plan.files import FileProblem, UserFiles, refuse_changed
 from tests.support.making import write_classifier
 from tests.support.onnx_files import write
 
@@ -290,3 +291,56 @@ def test_a_file_that_this_user_may_not_read_is_told() -> None:
             os.seteuid(own)
     assert raised.value.what == f"`model`: {folder}/model.onnx cannot be read: Permission denied"
     assert raised.value.hint == "let this user read it (chmod)"
+
+
+def test_files_that_changed_are_refused_and_absent_ones_left_to_the_runs(load: Load, tmp_path: Path) -> None:
+    model = write("external-data", tmp_path).name
+    images(tmp_path / "pictures")
+    (tmp_path / "weights.pt").write_bytes(b"one")
+    (tmp_path / "text.txt").write_text("one\n" * 100)
+    entries = (
+        f"  - {{workload: infer, model: {model}, runtime: onnxruntime}}\n"
+        "  - {workload: accuracy, model: digits-cnn, runtime: torch, images: pictures, checkpoint: weights.pt}\n"
+        "  - {workload: train, model: tinylm-tiny, runtime: torch, corpus: text.txt, path: rust, seq_len: 32}\n"
+    )
+    plan = load(entries)
+    paths = {value: str(file.path) for value, file in plan.files.items()}
+    refuse_changed(plan.cases, paths)
+    for content, told in {
+        "weights.bin": model,
+        "pictures/cat/1.png": "pictures",
+        "weights.pt": "weights.pt",
+        "text.txt": "text.txt",
+    }.items():
+        path = tmp_path / content
+        before = path.read_bytes()
+        path.write_bytes(bytes([*before[:-1], before[-1] ^ 1]))
+        with pytest.raises(InputError) as error:
+            refuse_changed(plan.cases, paths)
+        assert error.value.message == f"{tmp_path / told} has changed since the plan was read"
+        path.write_bytes(before)
+    (tmp_path / "weights.pt").write_bytes(b"two")
+    (tmp_path / "text.txt").write_bytes(b"")
+    with pytest.raises(InputError, match=r"text.txt is empty"):
+        refuse_changed(plan.cases, paths)
+    (tmp_path / "text.txt").write_text("two\n" * 100)
+    with pytest.raises(InputError, match=r"text.txt, .*weights.pt have changed"):
+        refuse_changed(plan.cases, paths)
+    refuse_changed(plan.cases[:1], paths)
+    (tmp_path / "weights.pt").unlink()
+    (tmp_path / "text.txt").unlink()
+    refuse_changed(plan.cases, paths)
+
+
+def test_a_large_folder_has_not_changed_where_names_and_sizes_are_alike(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "WHOLE_BYTES", 20)
+    picture = images(tmp_path / "pictures") / "cat/1.png"
+    plan = load("  - {workload: accuracy, model: digits-cnn, runtime: torch, images: pictures}\n")
+    paths = {value: str(file.path) for value, file in plan.files.items()}
+    picture.write_bytes(b"P5 1 1 255\nx")
+    refuse_changed(plan.cases, paths)
+    picture.write_bytes(b"P5 1 1 255\nxx")
+    with pytest.raises(InputError, match="pictures has changed since the plan was read"):
+        refuse_changed(plan.cases, paths)
