@@ -34,6 +34,7 @@ class DataSet:
     task: the task that its labels belong to
     unit: what has one score, in a word
     classes: how many its labels are of; None: they are no classes, or a model's outputs are made for them
+    trains: how many of its units train, once an epoch; None: nobody has to know it before they are read
     group: what units have in common that are alike, in a word: intervals are then those of whole groups; None: units
         are independent
     open: `module:callable`, from (split, model's row) to `pybench.models.samples.Samples`; None for images, which
@@ -50,6 +51,7 @@ class DataSet:
     task: str
     unit: str
     classes: int | None = None
+    trains: int | None = None
     group: str | None = None
     open: str | None = None
     train: str = ""
@@ -71,6 +73,7 @@ _ROWS = (
         task="classification",
         unit="image",
         classes=10,
+        trains=1_347,
         train="pybench.models.training.digits:train_on_digits",
         trains_in=TRAINED_IN,
         is_asked_for=False,  # what is trained on them is trained on them anyway
@@ -81,6 +84,7 @@ _ROWS = (
         task="classification",
         unit="image",
         classes=100,
+        trains=10_000,
         train="pybench.models.training.synthetic:train_on_synthetic",
         trains_in=TRAINED_IN,
     ),

@@ -98,6 +98,16 @@ def classes_without_files(root: Path) -> list[str]:
     return [folder.relative_to(root).as_posix() for folder in empty]
 
 
+def count_training(root: Path, most: int) -> int:
+    """How many pictures of a tree train; no more are counted when there are `most`, as ImageNet has a million."""
+    count = 0
+    for folder in _class_folders(_base(root, "train")):
+        count += len(_pictures_in(folder))
+        if count >= most:
+            break
+    return count
+
+
 def _class_names(root: Path) -> tuple[str, ...]:
     """Whose numbers are labels, in both splits."""
     base, listed = _base(root, "train"), _listed_classes(root)

@@ -30,7 +30,7 @@ from pybench.plan.heads import head_problem
 from pybench.plan.labelled import completed, labelled_misfit
 from pybench.plan.meaning import misplaced, where_it_applies
 from pybench.plan.own_models import misfit_of
-from pybench.plan.pictures import picture_problem
+from pybench.plan.pictures import held_out_problem, picture_problem
 from pybench.plan.quantising import pair_problems, quantiser_problems
 from pybench.plan.training import is_trained_on, trainable_models, untrainable
 
@@ -310,7 +310,12 @@ class CaseBuilder:
         row = case.workload_row
         wrong = untrainable(case)
         untrained = None if wrong is None else (wrong.factor, wrong.what, wrong.hint)
-        found = head_problem(case), picture_problem(case, self.files), decoder_problem(case, self.files)
+        found = (
+            head_problem(case),
+            picture_problem(case, self.files),
+            held_out_problem(case, self.files),
+            decoder_problem(case, self.files),
+        )
         for factor, what, hint in filter(None, (untrained, *found)):
             self._say(settings[factor if factor in settings else "model"].path, what, hint)
         if row.uses("copying") and case.streams > case.transfer_bytes:
