@@ -32,6 +32,10 @@ CHANGED = {
         _TOTAL,
     ),
     "/cpu_cores_ratio/": "processor time does not rest on the energy sensor, whose short windows excluded it",
+    **dict.fromkeys(
+        ("/effects/cpu_energy_per_sample_estimate_j/why_none", "/effects/compile_s/why_none"),
+        "a case that ran without a metric is not called unmeasured",
+    ),
     "/smallest_detectable": "it follows from the method of intervals, and is compared with them",
 }
 # The paired difference over images is one over units of any task: as stored -> of now.

@@ -266,7 +266,8 @@ def test_a_submission_that_is_ended_leaves_no_job(plan: Path, squeue: Path, numb
     scancel.write_text('#!/bin/sh\necho "$@" >> cancelled\n')
     scancel.chmod(0o755)
     command = [sys.executable, "-m", "pybench.cli", "submit", str(plan), "--site", "site.yaml"]
-    process = subprocess.Popen(command, start_new_session=True)
+    # Tests under nohup ignore SIGHUP, and their children would do so, too.
+    process = subprocess.Popen(["env", "--default-signal=HUP", *command], start_new_session=True)
     wait_for(lambda: Path("jobs").exists() and Path("jobs").read_text() == "\n\n")
     os.killpg(process.pid, number)
     Path("answer").touch()

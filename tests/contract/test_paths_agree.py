@@ -246,7 +246,7 @@ def test_of_a_damaged_file_both_say_why_it_is_none(
         list(stream)
 
 
-NAMES = [".gz", ".zst", "..gz", "x..zst", ".jsonl", ".jsonl.gz", ".ndjson.zst", "x.gz.zst", "x.GZ", "gz"]
+NAMES = [".gz", ".zst", "..gz", "x..zst", ".jsonl", ".jsonl.gz", ".ndjson.zst", "x.gz.zst", "x.GZ", "x.Jsonl.Zst", "gz"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -255,8 +255,8 @@ def test_a_name_means_the_same_in_python_and_in_go_also_where_it_is_all_ending(
     tmp_path: Path, name: str, path: str
 ) -> None:
     text = "the words of a document " * 20
-    ending = next((ending for ending in (".gz", ".zst") if name.endswith(ending)), "")
-    lines = name.removesuffix(ending).endswith((".jsonl", ".ndjson"))
+    ending = next((ending for ending in (".gz", ".zst") if name.lower().endswith(ending)), "")
+    lines = name.lower().removesuffix(ending).endswith((".jsonl", ".ndjson"))
     file = tmp_path / name
     file.write_bytes(PACK[ending]((json.dumps({"text": text}) if lines else text).encode()))
     with open_batches(path, TOKENIZER, resolve_corpus(str(file)), 1, 8) as stream:
