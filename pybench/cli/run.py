@@ -62,7 +62,7 @@ _WholeBlocks = Annotated[
     bool,
     typer.Option(
         "--whole-blocks",
-        help="Repeat a whole block that another machine, GPU or number of CPUs started and did not finish.",
+        help="Repeat a whole block that began on another machine or GPU, or with another number of CPUs.",
     ),
 ]
 
@@ -122,9 +122,7 @@ def run(
     open_image = image_opener(engine, selected, resolved.environments)
     with source.judged():
         machine = Machine.ask(selected, launcher, resolved.environments, open_image)
-        machine = _with_files(
-            source, selected, pending, machine, is_all=artefacts_only or bool(whole_blocks and pending)
-        )
+        machine = _with_files(source, selected, pending, machine, options, is_all=artefacts_only)
     refuse_changed_environments(campaign, machine.known_environments())
     if dry_run:
         _preview(source, selected, machine, options.shard, as_json)
@@ -141,13 +139,20 @@ def run(
 
 
 def _with_files(
-    source: Source, selected: Sequence[Case], pending: Collection[str], machine: Machine, *, is_all: bool
+    source: Source,
+    selected: Sequence[Case],
+    pending: Collection[str],
+    machine: Machine,
+    options: runner.Options,
+    *,
+    is_all: bool,
 ) -> Machine:
     """The machine after the files of the pending cases (their ids) were compared with the plan and opened.
 
-    `is_all`: files of the others are compared, too, because their artefacts or runs may be made again. Raises what
-    `Source.refuse_changed_files` and `Machine.open_files` raise.
+    Files of the other cases are compared, too, where whole blocks may be done again or, with `is_all`, any artefact
+    may be made. Raises what `Source.refuse_changed_files` and `Machine.open_files` raise.
     """
+    is_all = is_all or bool(options.whole_blocks and pending)
     runnable = [case for case in selected if machine.unsupported(case) is None]
     source.refuse_changed_files([case for case in runnable if is_all or case.id in pending])
     return machine.open_files(selected, pending, source.plan.files)

@@ -32,7 +32,7 @@ from pybench.cluster import slurm
 from pybench.cluster.ending import open_attempts
 from pybench.cluster.script import LOGS, Chunk, SubmissionWork, artefacts_script, check_script, chunks_of, shards_script
 from pybench.cluster.site import SiteImage, SlurmSite
-from pybench.errors import CorruptError, InputError, UsageError
+from pybench.errors import ClusterError, CorruptError, InputError, UsageError
 from pybench.runner import Options, Shard, pending_runs
 from pybench.words import counted
 
@@ -286,7 +286,7 @@ def _cancel(job: SubmittedJob) -> bool:
     """Whether Slurm did it. Its error is not raised: the one before is to be shown."""
     try:
         slurm.cancel(job.id)
-    except Exception:
+    except ClusterError:
         return False
     return True
 

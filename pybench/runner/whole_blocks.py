@@ -58,8 +58,8 @@ def torn_text(torn: Collection[tuple[str, int]], *, are_selected: bool) -> str:
     named = f"block {blocks[0]}" if len(blocks) == 1 else f"{len(blocks)} blocks (the first is {blocks[0]})"
     these = "it" if len(blocks) == 1 else "them"
     return (
-        f"{named} began on another machine, GPU or number of CPUs, and cases are compared within a block; "
-        f"--whole-blocks{'' if are_selected else ' without --filter'} repeats {these} here"
+        f"{named} began on another machine or GPU, or with another number of CPUs; cases are compared within a block, "
+        f"and --whole-blocks{'' if are_selected else ' without --filter'} repeats {these} here"
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/user/plans.md: its table of keys names what plans may contain, its example is a plan."""
+"""docs/user/plans.md: its table of keys names what plans may contain, its example is a plan, as is that for a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pybench.plan import Plan, keys
 
-CHAPTER = (Path(__file__).parents[2] / "docs/user/plans.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs/user"
+CHAPTER = (PAGES / "plans.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_keys_names_every_key() -> None:
@@ -17,8 +18,16 @@ def test_the_table_of_keys_names_every_key() -> None:
 
 
 def test_the_example_is_a_plan(load: Callable[..., Plan]) -> None:
-    example = CHAPTER.partition("```yaml\n")[2].partition("```")[0]
-    assert len(load(example, whole=True).cases) == 4
+    assert len(load(first_example(CHAPTER), whole=True).cases) == 4
+
+
+def test_the_first_plan_for_a_gpu_is_one(load: Callable[..., Plan]) -> None:
+    page = (PAGES / "machine.md").read_text(encoding="utf-8")
+    assert len(load(first_example(page), whole=True).cases) == 8
+
+
+def first_example(page: str) -> str:
+    return page.partition("```yaml\n")[2].partition("```")[0]
 
 
 def section(title: str) -> list[str]:

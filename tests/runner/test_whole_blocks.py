@@ -61,7 +61,7 @@ def test_without_being_asked_only_what_is_missing_is_done(campaign: CampaignDire
     _, listener = run(content)
     assert outcomes(campaign, 1, 2) == [[1], [1, 2]]
     (note,) = listener.notes
-    assert note.startswith("block 1 began on another machine, GPU or number of CPUs")
+    assert note.startswith("block 1 began on another machine or GPU, or with another number of CPUs")
     assert note.endswith("--whole-blocks repeats it here")
 
 
@@ -74,7 +74,7 @@ def test_a_filter_hides_no_torn_block(campaign: CampaignDirectory, run: Run) -> 
     for whole_blocks in (False, True):
         (campaign.attempt(second.id, 1, 1 + whole_blocks).path / layout.COMPLETE).unlink()
         _, listener = run(content, selected=frozenset({second.id}), whole_blocks=whole_blocks)
-        assert [note.partition("; ")[2] for note in listener.notes] == [
+        assert [note.partition(", and ")[2] for note in listener.notes] == [
             "--whole-blocks without --filter repeats it here",
         ]
     assert outcomes(campaign, 1, 2) == [[1], [1, 2, 3]]
