@@ -49,7 +49,6 @@ SETTLE_S = 0.15  # s: until the driver's samples reach over the last window's en
 class _Edge:
     """What is read just outside an edge of a window. `own_s`: CPU time of this process, where the node is measured."""
 
-    cpu: CpuReading
     busy: BusyTime | None
     node: NodeReading | None
     own_s: float
@@ -84,6 +83,7 @@ class MeasuringSession:
         self._peak_host_bytes = 0
         self._windows: dict[str, Window] = {}
         self._edges: dict[str, tuple[_Edge, _Edge]] = {}
+        self._cpu_edges: dict[str, tuple[CpuReading, CpuReading]] = {}
         self.begin_ns = self._anchor.monotonic_ns
 
     def __enter__(self) -> Self:
@@ -121,11 +121,15 @@ class MeasuringSession:
         if self._peak_was_reset is None:
             self._peak_was_reset = reset_peak_host(self._root)
         window = OpenWindow(name)
-        before = self._read_edge()
+        # What is read fastest is read nearest to the window: its CPU energy has everything in between.
+        self._read_gpu_counter()
+        before, cpu_before = self._read_edge(), self._cpu.read()
         begin_ns = monotonic_ns()
         yield window
         end_ns = monotonic_ns()
-        self._edges[name] = (before, self._read_edge())
+        cpu_after, after = self._cpu.read(), self._read_edge()
+        self._read_gpu_counter()
+        self._edges[name], self._cpu_edges[name] = (before, after), (cpu_before, cpu_after)
         self._windows[name] = Window(name, begin_ns, end_ns, window.iterations)
         self._peak_host_bytes = read_peak_host_bytes(self._root)
 
@@ -151,7 +155,7 @@ class MeasuringSession:
         window = self._closed(name)
         before, after = self._edges[name]
         quantities = dict(self._board_energy(window).quantities) if self._gpu is not None else {}
-        cpu = self._cpu.difference(window, before.cpu, after.cpu)
+        cpu = self._cpu.difference(window, *self._cpu_edges[name])
         quantities[CPU_METRIC] = cpu
         if self._gpu is not None:
             quantities |= system_energies(quantities[METRIC], cpu)
@@ -292,11 +296,13 @@ class MeasuringSession:
             self._board[window.name] = self._gpu.energy(window, *idles, self._profile, self.begin_ns)
         return self._board[window.name]
 
-    def _read_edge(self) -> _Edge:
+    def _read_gpu_counter(self) -> None:
         if self._gpu is not None and not isinstance(self._gpu, Unavailable):
             self._gpu.read_counter()
+
+    def _read_edge(self) -> _Edge:
         own_s = own_cpu_s() if self._node.is_there else 0.0
-        return _Edge(self._cpu.read(), read_busy_time(self._root), self._node.read(), own_s)
+        return _Edge(read_busy_time(self._root), self._node.read(), own_s)
 
 
 def _device_memory(gpu: GpuSampler | Unavailable, windows: str) -> Quantity:

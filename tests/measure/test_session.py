@@ -17,7 +17,8 @@ from pybench.catalogue.metrics import METRICS
 from pybench.dataset.software import read_software
 from pybench.errors import UsageError
 from pybench.measure import MeasuringSession
-from pybench.measure.energy.gpu_sampler import Columns
+from pybench.measure.energy.gpu_sampler import Columns, GpuSampler
+from tests.measure.fake_rapl import Machine
 from tests.measure.replay import TRACE, UUID
 from tests.support.waiting import wait_for
 
@@ -99,6 +100,19 @@ def test_without_rapl_the_cpu_energy_is_null_and_an_interval_stands_under_its_ow
     estimate = quantities["cpu_energy_estimate_j"]
     assert estimate.value is None
     assert estimate.interval == (pytest.approx(0.999), pytest.approx(300.3))
+
+
+def test_what_a_reading_of_the_gpus_counter_costs_the_cpu_is_outside_of_the_window(
+    replayed_gpu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path)
+    machine.add_zone("intel-rapl:0", "package-0")
+    monkeypatch.setattr("pybench.measure.energy.cpu._burn", lambda: machine.rise(1.0))
+    # The driver spins a core for 3 to 16 ms: some joules of a package, and 10 of this one.
+    monkeypatch.setattr(GpuSampler, "read_counter", lambda sampler: machine.rise(10.0))
+    with MeasuringSession(UUID, nvml_library=replayed_gpu, root=tmp_path) as session, session.window("energy"):
+        machine.rise(5.0)
+    assert session.energy("energy")["cpu_energy_j"].value == pytest.approx(5.0)
 
 
 def test_the_peak_of_host_memory_is_of_the_windows() -> None:
