@@ -226,8 +226,8 @@ class ReasonCode(ReasonRow):
     NO_TAIL = (
         "no_tail",
         "missing",
-        "there is no time between the window and the idle window after it",
-        "run again; other energies of the run are not concerned",
+        "the idle window does not follow the window, or there is no time between them",
+        "set `energy_window_s`, or run again; other energies of the run are not concerned",
     )
     TAIL_BELOW_RESOLUTION = (
         "tail_below_resolution",

@@ -293,7 +293,9 @@ class MeasuringSession:
             raise UsageError("the energy of a GPU is known once the session has ended", hint="ask after the with block")
         if window.name not in self._board:
             idles = (self._windows.get(IDLE_BEFORE), self._windows.get(IDLE_AFTER))
-            self._board[window.name] = self._gpu.energy(window, *idles, self._profile, self.begin_ns)
+            later = (each.name for each in self.windows if each.begin_ns >= window.end_ns and each.name != IDLE_AFTER)
+            followed_by = next(later, None)
+            self._board[window.name] = self._gpu.energy(window, *idles, self._profile, self.begin_ns, followed_by)
         return self._board[window.name]
 
     def _read_gpu_counter(self) -> None:

@@ -46,6 +46,18 @@ def test_a_replayed_gpu_gives_the_energy_of_a_window(replayed_gpu: str) -> None:
     assert (facts["board"], facts["driver"]) == (UUID, "replay")
 
 
+def test_only_the_last_window_before_rest_has_a_tail(replayed_gpu: str) -> None:
+    with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:
+        session.idle(measure.IDLE_BEFORE, 0.3)
+        for name in ("timing", "timing_depth1"):
+            with session.window(name):
+                time.sleep(0.4)
+        session.idle(measure.IDLE_AFTER, 0.3)
+    first, last = (session.energy(name)["gpu_tail_energy_j"] for name in ("timing", "timing_depth1"))
+    assert [reason.code for reason in first.reasons] == ["no_tail"]
+    assert (first.value is None, last.value is None) == (True, False)
+
+
 def test_channels_are_written_with_equally_long_columns_in_si_units(replayed_gpu: str) -> None:
     written: dict[str, dict[str, NDArray[Any]]] = {}
     with MeasuringSession(UUID, nvml_library=replayed_gpu) as session:

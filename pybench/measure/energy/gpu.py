@@ -50,10 +50,17 @@ class _IdlePower:
 
 
 def board_energy(
-    trace: Trace, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
+    trace: Trace,
+    window: Window,
+    before: Window | None,
+    after: Window | None,
+    profile: SensorProfile,
+    origin_ns: int,
+    *,
+    followed_by: str | None = None,
 ) -> BoardEnergy:
-    """All of it for one window; `before`, `after`: windows without work around it. Times in the budget are seconds
-    after `origin_ns`."""
+    """All of it for one window; `before`, `after`: windows without work around it; `followed_by`: a window with work
+    between it and `after`. Times in the budget are seconds after `origin_ns`."""
     energies = _integrate(trace, [window], profile)
     quantity = to_quantity(energies, 0, window.name)
     idles = [None if idle is None else _idle_power(trace, idle, profile) for idle in (before, after)]
@@ -71,10 +78,10 @@ def board_energy(
     first, last = idles
     if first is not None and last is not None:
         net = _net(quantity, window, first, last)
-        tail = _tail(trace, window, last, profile)
+        tail = _tail(trace, window, last, profile, followed_by)
         quantities |= {NET: net, "gpu_tail_energy_j": tail}
         budget |= {"net_j": net.value, "u_net_j": net.u_standard, "tail_j": tail.value, "u_tail_j": tail.u_standard}
-        budget |= {"tail_end_s": (last.begin_ns - origin_ns) * 1e-9}
+        budget |= {"tail_end_s": None if followed_by else (last.begin_ns - origin_ns) * 1e-9}
     return BoardEnergy(quantities, budget)
 
 
@@ -187,9 +194,10 @@ def _net(gross: Quantity, window: Window, before: _IdlePower, after: _IdlePower)
     return replace(net, valid=bool(gross.valid and net.valid))
 
 
-def _tail(trace: Trace, window: Window, idle: _IdlePower, profile: SensorProfile) -> Quantity:
-    if idle.begin_ns <= window.end_ns:
-        reason = Reason(ReasonCode.NO_TAIL, "the idle window begins where the window ends")
+def _tail(trace: Trace, window: Window, idle: _IdlePower, profile: SensorProfile, followed_by: str | None) -> Quantity:
+    if followed_by is not None or idle.begin_ns <= window.end_ns:
+        why = f"the window {followed_by} follows" if followed_by else "the idle window begins where the window ends"
+        reason = Reason(ReasonCode.NO_TAIL, why)
         return Quantity(window=window.name, method=FUSED, scope=SCOPE, reasons=(reason,))
     rest = Window("tail", window.end_ns, idle.begin_ns, 0)
     energies = _integrate(trace, [rest], profile)

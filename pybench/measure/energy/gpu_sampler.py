@@ -187,10 +187,16 @@ class GpuSampler:
         self._sampler.track_counter(round(seconds * NANOSECONDS_PER_SECOND))
 
     def energy(
-        self, window: Window, before: Window | None, after: Window | None, profile: SensorProfile, origin_ns: int
+        self,
+        window: Window,
+        before: Window | None,
+        after: Window | None,
+        profile: SensorProfile,
+        origin_ns: int,
+        followed_by: str | None,
     ) -> BoardEnergy:
-        """The board's energy in a window; `before`, `after`: windows without work around it."""
-        return board_energy(self.trace(), window, before, after, profile, origin_ns)
+        """The board's energy in a window; the others as in `board_energy`."""
+        return board_energy(self.trace(), window, before, after, profile, origin_ns, followed_by=followed_by)
 
     def cautions(self, begin_ns: int, end_ns: int, profile: SensorProfile) -> list[Caution]:
         """Doubts about the energy between two times that come from how it was sampled."""

@@ -93,6 +93,19 @@ def test_without_rest_there_is_no_net_energy_and_it_is_not_gross() -> None:
     assert list(one.quantities) == ["gpu_energy_j", "gpu_idle_power_before_w"]
 
 
+def test_a_window_that_another_one_follows_has_no_tail() -> None:
+    result = board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, 0, followed_by="timing_depth1")
+    tail = named(result, "gpu_tail_energy_j")
+    assert (tail.value, [str(reason) for reason in tail.reasons]) == (
+        None,
+        ["no_tail: the window timing_depth1 follows"],
+    )
+    assert (result.budget["tail_j"], result.budget["tail_end_s"]) == (None, None)
+    assert named(result, "gpu_net_energy_j") == named(
+        board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, 0), "gpu_net_energy_j"
+    )
+
+
 def test_steady_rest_has_no_drift_and_a_warmer_one_has() -> None:
     steady = named(board_energy(LOADED, WINDOW, BEFORE, AFTER, H200, 0), "gpu_net_energy_j")
     assert steady.reasons == ()
