@@ -216,6 +216,23 @@ def test_a_board_that_tells_no_power_has_no_energy_and_its_other_readings(
     assert session.memory()["peak_device_bytes"].value == 1000
 
 
+def test_a_board_without_power_samples_has_the_energy_of_its_counter(
+    replay_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "counter"
+    trace.mkdir()
+    shutil.copy(TRACE / "counter.csv", trace)
+    monkeypatch.setenv("PYBENCH_REPLAY_TRACE", str(trace))
+    with MeasuringSession(UUID, nvml_library=str(replay_library)) as session:
+        measure.sleep_until_ns(session.begin_ns + 900_000_000)  # where the recorded load is at work for 1.9 s more
+        with session.window("energy"):
+            time.sleep(1.7)
+    energy, length_s = session.energy("energy")["gpu_energy_j"], session.windows[0].duration_s
+    assert {reason.code for reason in energy.reasons} == {"sensor_assumed", "samples_unreadable"}
+    assert energy.valid is True
+    assert energy.value == pytest.approx(641 * length_s, rel=0.07)
+
+
 def test_without_nvml_no_program_is_asked_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvidia-smi opens NVML itself: where it can, this process can, too, by PYBENCH_NVML_LIBRARY."""
     program = tmp_path / "nvidia-smi"

@@ -137,11 +137,13 @@ def _fused(trace: Trace, begin_ns: Times, end_ns: Times, profile: SensorProfile)
     if given is None:
         return _nothing(len(begin_ns))
     length_s = seconds_since(0, end_ns - begin_ns)
-    base, sensor_parts = _with_sensor_parts(given, begin_ns, end_ns)
-    parts = {**sensor_parts, **_board_parts(base, length_s, profile)}
+    base, parts = _with_sensor_parts(given, begin_ns, end_ns)
+    reasons = _doubt(base, parts, _board_parts(base, length_s, profile), length_s)
+    if not given.by_samples:
+        _take_difference(base.energy_j, parts, reasons, trace.counter, given, begin_ns, end_ns)
+    parts |= _board_parts(base, length_s, profile)
     u_within_j = np.sqrt(sum((part**2 for part in parts.values()), np.zeros(len(begin_ns))))
     u_within_j[~np.isfinite(base.energy_j)] = np.nan
-    reasons = _doubt(base, parts, length_s)
     assumed = profile.what_is_assumed(samples=given.by_samples, counter=len(given.steps.time_s) > 0)
     if assumed is not None:
         reasons = [(*why, Reason(ReasonCode.SENSOR_ASSUMED, assumed)) for why in reasons]
@@ -277,10 +279,38 @@ def _from_counter(steps: CounterSteps, origin_ns: int) -> SampleChannel:
     return SampleChannel(time_ns, power_w).ordered()
 
 
-def _doubt(run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Numbers) -> list[tuple[Reason, ...]]:
-    """Reasons of each window."""
+def _take_difference(
+    energy_j: Numbers,
+    parts: dict[str, Numbers],
+    reasons: list[tuple[Reason, ...]],
+    counter: CounterChannel,
+    given: _IntegrationInput,
+    begin_ns: Times,
+    end_ns: Times,
+) -> None:
+    """Puts the difference of the readings next to a window's edges in the place of what the steps between them tell,
+    where those are far apart or less sure. A session reads the counter seldom but at the edges of its windows."""
+    steps, apart_s = given.steps, np.diff(given.steps.time_s)
+    power_w = np.diff(steps.energy_j) / np.maximum(apart_s, 1e-9) * ((apart_s > 0) & (np.diff(steps.segment) == 0))
+    last = np.searchsorted(steps.time_s, seconds_since(given.origin_ns, begin_ns), "right") - 1
+    before_w = power_w[np.clip(last - 1, 0, len(power_w) - 1)]
+    difference_j, u_j, why, _ = counter_difference(counter, begin_ns, end_ns, given.profile.counter_tick_s, before_w)
+    u_steps_j = np.sqrt(sum((part**2 for part in parts.values()), 0.0))
+    parts["counter_edges"] = np.zeros(len(u_j))
+    apart = np.array([any(reason.code is ReasonCode.GAP for reason in each) for each in reasons], bool)
+    near = np.array([all(reason.code is not ReasonCode.COUNTER_GAP for reason in each) for each in why], bool)
+    for index in np.flatnonzero(near & (u_j > 0) & (apart | ~(u_steps_j <= u_j))):
+        energy_j[index], reasons[index] = difference_j[index], why[index]
+        for name, part in parts.items():
+            part[index] = u_j[index] if name == "counter_edges" else 0.0
+
+
+def _doubt(
+    run: _IntegrationPass, parts: Mapping[str, Numbers], of_board: Mapping[str, Numbers], length_s: Numbers
+) -> list[tuple[Reason, ...]]:
+    """Reasons of each window. `parts`: of the uncertainty, by the sensor; `of_board`: by what the board did."""
     # How short a window the sensor allows has nothing to do with what the board did in it.
-    u_sensor_j = np.sqrt(sum((part**2 for name, part in parts.items() if name not in _OF_THE_BOARD), 0.0))
+    u_sensor_j = np.sqrt(sum((part**2 for part in parts.values()), 0.0))
     correction_j = run.energy_j - run.samples_j
     systematic_j2 = sum((parts[name] ** 2 for name in ("sensor_delay", "sensor_response", "counter_delay")), 0.0)
     expected_j = np.sqrt(run.interior_variance_j2 + run.fused_variance_j2 + systematic_j2)
@@ -302,7 +332,7 @@ def _doubt(run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Number
         ReasonCode.NOT_COVERED: run.doubts & _native.DOUBT_NOT_COVERED != 0,
         ReasonCode.GAP: run.doubts & _native.DOUBT_GAP != 0,
         ReasonCode.COUNTER_RESET: run.doubts & _native.DOUBT_COUNTER_RESET != 0,
-        ReasonCode.DRIFTING: parts["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
+        ReasonCode.DRIFTING: of_board["drift"] > DRIFTING_RELATIVE * np.abs(run.energy_j),
         ReasonCode.WINDOW_TOO_SHORT: u_sensor_j > WANTED_RELATIVE * np.abs(run.energy_j),
         ReasonCode.CHANNELS_DISAGREE: disagree,
         ReasonCode.COUNTER_UNREADABLE: run.doubts & _native.DOUBT_NO_COUNTER != 0,
@@ -314,7 +344,6 @@ def _doubt(run: _IntegrationPass, parts: Mapping[str, Numbers], length_s: Number
     return [tuple(why) for why in reasons]
 
 
-_OF_THE_BOARD = ("board_state", "drift")
 _TEXTS = {
     ReasonCode.DRIFTING: "power drifts through the window: the same work costs another energy later on",
     ReasonCode.NOT_COVERED: "power was not recorded over the window",

@@ -74,17 +74,25 @@ def measure_tick_s(channel: CounterChannel) -> float | None:
 
 
 def counter_difference(
-    channel: CounterChannel, begin_ns: Times, end_ns: Times
+    channel: CounterChannel,
+    begin_ns: Times,
+    end_ns: Times,
+    tick_s: float | None = None,
+    before_w: Numbers | float = 0.0,
 ) -> tuple[Numbers, Numbers, list[tuple[Reason, ...]], NDArray[np.bool_]]:
-    """For each window: energy in J, standard uncertainty in J, reasons, and whether the value may be used."""
+    """For each window: energy in J, standard uncertainty in J, reasons, and whether the value may be used.
+
+    `tick_s`: where it is known; else it is that of the channel. `before_w`: power before each window, which may be
+    higher than in it.
+    """
     channel = channel.readable()
     count = len(begin_ns)
     if len(channel.energy_j) < 2:
         nothing = np.full(count, np.nan)
         reason = Reason(ReasonCode.COUNTER_UNREADABLE, "the energy counter gave fewer than two values")
         return nothing, nothing, [(reason,)] * count, np.zeros(count, bool)
-    measured_tick_s = measure_tick_s(channel)
-    tick_s = ASSUMED_TICK_S if measured_tick_s is None else measured_tick_s
+    known_tick_s = measure_tick_s(channel) if tick_s is None else tick_s
+    tick_s = ASSUMED_TICK_S if known_tick_s is None else known_tick_s
     middle_ns = (channel.call_ns + channel.return_ns) // 2
     half_call_s = (channel.return_ns - channel.call_ns) * 0.5e-9
     first, last = _nearest(middle_ns, begin_ns), _nearest(middle_ns, end_ns)
@@ -93,6 +101,7 @@ def counter_difference(
     energy_j: Numbers = channel.energy_j[last] - channel.energy_j[first]
     length_s = (end_ns - begin_ns) * 1e-9
     edge_s = np.sqrt((tick_s**2 + miss_begin_s**2 + miss_end_s**2) / 3)
+    edge_s *= np.maximum(before_w * length_s / np.maximum(np.abs(energy_j), 1e-9), 1.0)
     u_j = np.abs(energy_j) / length_s * edge_s
     resets = np.concatenate(([0], np.cumsum(np.diff(channel.energy_j) < 0)))
     reasons: list[tuple[Reason, ...]] = []
@@ -107,7 +116,7 @@ def counter_difference(
             is_stuck=energy_j[index] == 0,
         )
         valid[index] = not invalidate(why)
-        if measured_tick_s is None:
+        if known_tick_s is None:
             why.append(
                 Reason(
                     ReasonCode.TICK_ASSUMED,

@@ -178,6 +178,25 @@ def test_without_samples_the_counter_is_used_and_the_price_is_in_the_uncertainty
     assert energies.u_within_j[0] > judge(CLEAN).u_within_j[0]
 
 
+@pytest.mark.parametrize("phase_s", np.linspace(0.001, 0.099, 9).tolist())
+def test_without_samples_a_counter_that_is_read_at_the_edges_is_enough_for_a_long_window(phase_s: float) -> None:
+    begin_s, end_s = 2.0, 4.0
+    board = bursts(np.array([1.5, begin_s]), np.array([1.8, end_s]), np.array([600.0, 600.0]))
+    dense = board.trace(6.0, H200, np.random.default_rng(1), tick_phase_s=phase_s, read_every_s=0.004).counter
+    # As a session reads it: the ticks at its begin and end, and both edges of rest, window and rest.
+    kept = (dense.call_ns < 0.45e9) | (dense.call_ns > 5.5e9)
+    for first_s, last_s in ((0.7, 1.4), (begin_s, end_s), (4.3, 5.3)):
+        kept[np.searchsorted(dense.return_ns, first_s * 1e9, "right") - 1] = True
+        kept[np.searchsorted(dense.call_ns, last_s * 1e9)] = True
+    trace = Trace(counter=CounterChannel(dense.call_ns[kept], dense.return_ns[kept], dense.energy_j[kept]))
+    energies = judge(trace, begin_s, end_s)
+    assert (codes(energies), bool(energies.valid[0])) == (["samples_unreadable"], True)
+    assert abs(energies.energy_j[0] - 1200) < 2 * energies.u_within_j[0] < 80
+    assert energies.parts["counter_edges"][0] > 0.9 * energies.u_within_j[0]
+    after = judge(trace, end_s, end_s + 0.3)  # what was read last before it was at load
+    assert abs(after.energy_j[0] - 36) < 2 * after.u_within_j[0]
+
+
 def test_with_neither_there_is_no_energy() -> None:
     energies = judge(Trace())
     assert codes(energies) == ["power_unreadable"]
