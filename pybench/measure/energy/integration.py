@@ -181,6 +181,10 @@ def _look_at(trace: Trace, begin_ns: Times, profile: SensorProfile) -> _Integrat
         tick_is_known=profile.origin != "assumed" and "counter_tick_s" not in profile.missing,
     )
     if by_samples:
+        if profile.origin == "assumed" or "sample_period_s" in profile.missing:
+            # Boards differ in how often they are sampled: what is missing is told by this trace's usual distance.
+            usual_s = float(np.median(np.diff(samples.time_ns))) * 1e-9
+            profile = replace(profile, sample_period_s=max(profile.sample_period_s, usual_s))
         return _IntegrationInput(samples, steps, origin_ns, profile, True)
     samples = _from_counter(steps, origin_ns)
     if len(samples.time_ns) < FEWEST_SAMPLES:

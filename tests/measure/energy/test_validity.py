@@ -109,6 +109,19 @@ def test_missing_samples_are_a_gap_and_others_are_not() -> None:
     assert "gap" in codes(judge(without_samples(BEGIN_S - 0.1, BEGIN_S + 0.1)))
 
 
+def test_samples_that_are_far_apart_throughout_are_no_gap_of_a_sensor_that_is_only_assumed() -> None:
+    time_s = np.arange(0.03, 5.0, 0.1)
+    board = bursts(np.array([BEGIN_S]), np.array([END_S]), np.array([600.0]))
+    power_w = board.sensed_w(time_s - H200.sample_delay_s, H200.response_s)
+    slow = replace(CLEAN, samples=SampleChannel(to_ns(time_s), power_w))
+    energies = judge(slow, profile=ASSUMED)
+    assert (codes(energies), bool(energies.valid[0])) == (["sensor_assumed"], True)
+    assert abs(energies.energy_j[0] - 600) < 2 * energies.u_within_j[0]
+    holed = SampleChannel(*(np.delete(each, range(22, 28)) for each in (slow.samples.time_ns, slow.samples.power_w)))
+    assert "gap" in codes(judge(replace(slow, samples=holed), profile=ASSUMED))
+    assert "gap" in codes(judge(slow, profile=H200))  # a board that was measured is known to sample every 20 ms
+
+
 def test_a_counter_ten_percent_off_is_a_disagreement_and_one_half_a_percent_off_is_not() -> None:
     energies = judge(with_counter(lambda counter: counter.energy_j * 1.1))
     assert codes(energies) == ["channels_disagree"]
