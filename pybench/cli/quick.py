@@ -326,8 +326,13 @@ def interval_text(latency: Estimate | None) -> str:
     return f"{latency.lower:.4g} to {latency.upper:.4g}"
 
 
+def energy_text(energy: Estimate | None, of: str | None) -> str:
+    """`0.0123 GPU`: those of GPU and CPU are in one column, and are of different parts of the machine."""
+    return "-" if energy is None else f"{energy.value:.3g} {of}"
+
+
 def _cells(row: Row) -> tuple[str, ...]:
-    case, latency, energy = row.case, row.latency_ms, row.energy_per_sample_j
+    case, latency = row.case, row.latency_ms
     runtime = f"{case.runtime}{f' ({case.provider})' if case.provider else ''}"
     return (
         str(case.batch),
@@ -336,7 +341,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "-" if latency is None else f"{latency.value:.4g}",
         interval_text(latency),
         "-" if row.samples_per_s is None else f"{row.samples_per_s.value:.4g}",
-        "-" if energy is None else f"{energy.value:.3g}",
+        energy_text(row.energy_per_sample_j, row.energy_of),
         "-" if row.model_bytes is None else f"{row.model_bytes / 1e6:.3g}",
         "-" if row.agreement is None else row.agreement.text(),
     )

@@ -22,7 +22,8 @@ from pybench.quick.candidates import is_baseline
 from pybench.quick.rounds import Rounds
 from pybench.words import counted
 
-ENERGIES = ("gpu_energy_per_sample_j", "cpu_energy_per_sample_j")  # measured ones, never an estimate
+# Measured ones, never an estimate, and what they are of.
+ENERGIES = {"gpu_energy_per_sample_j": "GPU", "cpu_energy_per_sample_j": "CPU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Row:
     failed: why it has no time; None: it has one
     failures: why, of each run that has none
     is_ranked: whether the verdict is about it, too
+    energy_of: what the energy is of, as `ENERGIES` says; None: there is none
     """
 
     case: Case
@@ -68,6 +70,7 @@ class Row:
     failed: str | None
     failures: tuple[str, ...] = ()
     is_ranked: bool = True
+    energy_of: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         agreement = self.agreement
@@ -80,6 +83,7 @@ class Row:
             "latency_ms": None if self.latency_ms is None else self.latency_ms.as_json(),
             "throughput_samples_per_s": None if self.samples_per_s is None else self.samples_per_s.as_json(),
             "energy_per_sample_j": None if self.energy_per_sample_j is None else self.energy_per_sample_j.as_json(),
+            "energy_of": self.energy_of,
             "model_bytes": self.model_bytes,
             "against_fp32_relative_error": None if agreement is None else agreement.error,
             "against_fp32_top1_agreement_ratio": None if agreement is None else agreement.top1_ratio,
@@ -220,6 +224,7 @@ def _row(finding: CaseFinding, campaign: CampaignDirectory, machine: Machine, ro
     times = rounds.groups.get(case.batch, {}).get(case.id)
     latency = estimate_geometric_mean(Sample.of(times.values())) if times else None
     size = estimate("model_bytes")
+    energy_of = next((of for name, of in ENERGIES.items() if estimate(name) is not None), None)
     return Row(
         case=case,
         latency_ms=latency,
@@ -230,6 +235,7 @@ def _row(finding: CaseFinding, campaign: CampaignDirectory, machine: Machine, ro
         failed=rounds.failed.get(case.id),
         failures=tuple(rounds.failures.get(case.id, ())),
         is_ranked=not rounds.rankings or any(case.id in one.case_ids for one in rounds.rankings.values()),
+        energy_of=energy_of,
     )
 
 

@@ -3,10 +3,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from pybench.analysis import analyse
 from pybench.analysis.statistics.ranking import rank
 from pybench.case import Case
+from pybench.cli.quick import energy_text
+from pybench.dataset import load
+from pybench.machine import Machine
+from pybench.measurement.result import Validity
 from pybench.quick.rounds import LOOKS, Rounds
-from pybench.quick.verdict import OutputAgreement, Row, judge
+from pybench.quick.verdict import OutputAgreement, Row, judge, rows_of
+from tests.support.campaigns import CampaignBuilder
 
 BLOCKS = range(1, 6)
 
@@ -84,3 +94,23 @@ def test_one_case_alone_is_said_to_be_alone() -> None:
 def test_no_look_is_no_verdict() -> None:
     verdict = judge(Rounds(blocks=1, stopped_by="time"), [])
     assert verdict.sentence == "Not decided: the time was over after 1 of at least 3 blocks."
+
+
+def test_an_energy_says_whether_it_is_of_the_gpu_or_of_the_cpu(tmp_path: Path) -> None:
+    """Side by side in one column, they are energies of different parts of the machine."""
+    cases = [
+        Case(workload="infer", model="resnet50", runtime="onnxruntime", provider=provider, precision="fp32", batch=1)
+        for provider in ("cpu", "cuda")
+    ]
+    builder = CampaignBuilder(tmp_path, cases)
+    joules = {"cpu_energy_per_sample_j": 0.5}
+    for block in BLOCKS:
+        builder.run(cases[0], block, {"latency_mean_ms": 4.0, **joules}, valid={"energy": Validity(True)})
+        both = {"gpu_energy_per_sample_j": 0.25, **joules}
+        builder.run(cases[1], block, {"latency_mean_ms": 1.0, **both}, valid={"energy": Validity(True)})
+    found = Rounds(groups={1: {case.id: dict.fromkeys(BLOCKS, 1.0 + index) for index, case in enumerate(cases)}})
+    recipeless = cast("Machine", SimpleNamespace(recipes=lambda case: {}))
+    rows = rows_of(analyse(load(tmp_path)), builder.campaign, recipeless, found)
+    energies = {str(row.case.provider): row.as_json()["energy_of"] for row in rows}
+    assert energies == {"cpu": "CPU", "cuda": "GPU"}
+    assert {energy_text(row.energy_per_sample_j, row.energy_of) for row in rows} == {"0.5 CPU", "0.25 GPU"}
