@@ -103,10 +103,18 @@ def counter_difference(
     edge_s = np.sqrt((tick_s**2 + miss_begin_s**2 + miss_end_s**2) / 3)
     edge_s *= np.maximum(before_w * length_s / np.maximum(np.abs(energy_j), 1e-9), 1.0)
     u_j = np.abs(energy_j) / length_s * edge_s
+    reach_ns = round(tick_s * 1e9)
+    outside = (begin_ns < channel.call_ns[0] - reach_ns) | (end_ns > channel.return_ns[-1] + reach_ns)
+    energy_j[outside] = u_j[outside] = np.nan
+    u_j[energy_j == 0] = np.nan  # a counter that did not move says nothing of the power
     resets = np.concatenate(([0], np.cumsum(np.diff(channel.energy_j) < 0)))
     reasons: list[tuple[Reason, ...]] = []
     valid = np.ones(count, bool)
     for index in range(count):
+        if outside[index]:
+            reasons.append((Reason(ReasonCode.NOT_COVERED, "the counter was not read over the whole window"),))
+            valid[index] = False
+            continue
         why = _doubts(
             length_s=length_s[index],
             edge_s=edge_s[index],

@@ -84,7 +84,7 @@ def test_a_counter_reset_makes_the_energy_invalid() -> None:
 
 def test_a_counter_that_does_not_move_is_no_energy() -> None:
     energy = counter_difference(window_of(2.0, 5.0), channel_of(0.0))
-    assert energy.valid is False
+    assert (energy.valid, energy.u_standard) == (False, None)
     assert any(str(reason).startswith("counter_stuck") for reason in energy.reasons)
 
 

@@ -159,7 +159,7 @@ def test_a_plain_difference_over_a_reset_is_not_valid_either(method: str) -> Non
     ("begin_s", "end_s"), [(-3.0, -1.0), (6.0, 7.0), (4.5, 5.6), (-0.9, 1.0)], ids=["before", "after", "end", "begin"]
 )
 def test_a_window_beyond_the_record_is_not_covered_and_has_no_energy(begin_s: float, end_s: float) -> None:
-    for method in ("fused", "samples-trapezoid", "counter-interpolated"):
+    for method in ("fused", "samples-trapezoid", "counter-interpolated", "counter-difference"):
         energies = judge(CLEAN, begin_s, end_s, method=method)
         assert "not_covered" in codes(energies)
         assert np.isnan(energies.energy_j[0])
