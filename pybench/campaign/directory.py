@@ -328,7 +328,7 @@ class CampaignDirectory:
         return sorted((self.path / ENVIRONMENTS).glob("[!.]*.json"))
 
     def sensor(self, uuid: str) -> Path:
-        """The profile of one GPU's power sensor that every run of this campaign uses."""
+        """The profile of one GPU's power sensor that every run of this campaign under one driver uses."""
         return self.path / SENSORS / f"{_UNSAFE.sub('_', uuid)}.json"
 
     def read_sensors(self) -> dict[Path, dict[str, Any]]:

@@ -75,6 +75,8 @@ class MeasuringSession:
         self._gpu: GpuSampler | Unavailable | None = None
         if device_uuid is not None:
             self._gpu = open_gpu(device_uuid, power_interval_s, nvml_library)
+            if isinstance(self._gpu, GpuSampler) and profile.driver not in (None, self._gpu.driver_version):
+                self._profile = ASSUMED  # a driver decides what its samples average over
         self._cpu = CpuEnergy(root)
         self._rails = PowerRails(root)
         self._node = NodeEnergy(root)

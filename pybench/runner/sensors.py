@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sensor profile of every GPU that a campaign uses: found in this machine's store, or measured, then kept with it.
 
-The profile of the campaign's folder is the one that counts, however often the campaign is continued. Where none can be
-had, runs assume one and say so (`sensor_assumed`); that is no failure. Two runners share the work by claims, as with
-artefacts: who finds a board being measured waits for it.
+The profile of the campaign's folder is the one that counts, however often the campaign is continued; under another
+driver the board gets another one. Where none can be had, runs assume one and say so (`sensor_assumed`); that is no
+failure. Two runners share the work by claims, as with artefacts: who finds a board being measured waits for it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pybench.campaign import layout, storage
 from pybench.campaign.claims import claim, is_dead, this_process
-from pybench.campaign.directory import CampaignDirectory
+from pybench.campaign.directory import CampaignDirectory, read_json
 from pybench.errors import InputError, PybenchError
 from pybench.machine import profiles
 from pybench.machine.machine import Machine
@@ -40,7 +41,7 @@ class SensorSource:
 def prepare_sensors(campaign: CampaignDirectory, boards: Sequence[Board], source: SensorSource) -> None:
     """Puts a profile of each board into the campaign's folder, unless it is there; says what is assumed instead."""
     for board in boards:
-        if campaign.sensor(board.uuid).exists() or source.is_stopping():
+        if source.is_stopping():
             continue
         try:
             _share(campaign, board, source)
@@ -50,7 +51,7 @@ def prepare_sensors(campaign: CampaignDirectory, boards: Sequence[Board], source
 
 def _share(campaign: CampaignDirectory, board: Board, source: SensorSource) -> None:
     """Gets the profile under a claim; waits while another runner of this campaign does."""
-    path, claimant = campaign.sensor(board.uuid), this_process()
+    path, claimant = _place(campaign, board), this_process()
     number = 1
     while not path.exists() and not source.is_stopping():
         held = path.with_name(f".{path.stem}.attempt-{number:02d}{layout.CLAIM_SUFFIX}")
@@ -64,6 +65,14 @@ def _share(campaign: CampaignDirectory, board: Board, source: SensorSource) -> N
             number += 1
         else:
             time.sleep(WAIT_S)
+
+
+def _place(campaign: CampaignDirectory, board: Board) -> Path:
+    """The file of the board's profile under its driver: named after the board alone for the campaign's first driver."""
+    path = campaign.sensor(board.uuid)
+    if path.exists() and read_json(path).get("driver") != board.driver:
+        return campaign.sensor(f"{board.uuid}_driver-{board.driver or 'unknown'}")
+    return path
 
 
 def _stored(board: Board, source: SensorSource) -> profiles.Profile | None:

@@ -67,12 +67,16 @@ def _run(case: Case, stored: Mapping[str, Any], campaign: Path, clock: _Parts) -
 
 
 def _sensors(campaign: Path) -> dict[str, SensorProfile]:
-    """The campaign's sensor profiles by the GPU's UUID."""
+    """The campaign's sensor profiles by the GPU's UUID; of a board with several, that of the driver of now."""
     from pybench import measure
 
     stored = CampaignDirectory(campaign).read_sensors()
     profiles = [measure.profile_from_json(content, str(path)) for path, content in stored.items()]
-    return {profile.uuid: profile for profile in profiles if profile.uuid is not None}
+    found = {profile.uuid: profile for profile in profiles if profile.uuid is not None}
+    if len(found) < len(profiles):
+        driver = measure.gpus().driver
+        found |= {profile.uuid: profile for profile in profiles if profile.uuid in found and profile.driver == driver}
+    return found
 
 
 def _make(stored: Mapping[str, Any], catalogue: Catalogue, folder: Path, campaign: Path, clock: _Parts) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,13 @@ def test_a_board_without_power_samples_has_the_energy_of_its_counter(
     assert {reason.code for reason in energy.reasons} == {"sensor_assumed", "samples_unreadable"}
     assert energy.valid is True
     assert energy.value == pytest.approx(641 * length_s, rel=0.07)
+
+
+@pytest.mark.parametrize(("driver", "origin"), [("replay", "measured"), ("570.9", "assumed")])
+def test_a_profile_of_another_driver_does_not_count(driver: str, origin: str, replayed_gpu: str) -> None:
+    profile = replace(measure.ASSUMED, uuid=UUID, driver=driver, origin="measured")
+    session = MeasuringSession(UUID, nvml_library=replayed_gpu, profile=profile)
+    assert session.facts()["gpu"]["sensor"]["origin"] == origin
 
 
 def test_without_nvml_no_program_is_asked_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,16 @@ def test_a_profile_of_another_driver_is_not_used_and_it_says_so(campaign: Campai
     assert bench.told[0] == "GPU-1 was measured under driver 570.9, but this machine has driver 580.1"
 
 
+def test_a_campaign_that_goes_on_under_another_driver_measures_the_board_again(campaign: CampaignDirectory) -> None:
+    profiles.store(MEASURED)
+    runner.prepare_sensors(campaign, [BOARD], Bench().source())
+    later = {**MEASURED, "driver": "590.1"}
+    profiles.store(later)
+    for _ in range(2):
+        runner.prepare_sensors(campaign, [replace(BOARD, driver="590.1")], Bench().source(wanted=False))
+    assert list(campaign.read_sensors().values()) == [MEASURED, later]
+
+
 def test_without_measuring_nothing_is_stored_and_it_says_that_one_is_assumed(campaign: CampaignDirectory) -> None:
     bench = Bench()
     runner.prepare_sensors(campaign, [BOARD], bench.source(wanted=False))

@@ -22,6 +22,7 @@ from pybench.catalogue.catalogue import BUILT_IN
 from pybench.catalogue.metrics import Metric
 from pybench.catalogue.workloads import Workload
 from pybench.measure import ASSUMED, SensorProfile
+from pybench.measure.energy.gpu_sampler import Gpus
 from pybench.measurement.result import Result
 from pybench.worker import job
 
@@ -83,9 +84,12 @@ def test_the_maker_of_an_artefact_knows_the_power_sensors_of_its_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = replace(ASSUMED, uuid="GPU-1", driver="580.1", origin="measured", name="A board")
-    stored = CampaignDirectory(tmp_path).sensor("GPU-1")
-    stored.parent.mkdir()
-    stored.write_text(json.dumps(profile.as_json()))
+    former = replace(profile, driver="570.9")
+    campaign = CampaignDirectory(tmp_path)
+    campaign.sensor("GPU-1").parent.mkdir()
+    for name, each in (("GPU-1", former), ("GPU-1_driver-580.1", profile)):
+        campaign.sensor(name).write_text(json.dumps(each.as_json()))
+    monkeypatch.setattr("pybench.measure.gpus", lambda: Gpus("580.1", (), None))
     (tmp_path / RECIPE).write_text(json.dumps({"recipe": {}, "inputs": {}, "files": {}}))
     given: list[Mapping[str, SensorProfile]] = []
 
