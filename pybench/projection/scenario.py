@@ -239,10 +239,14 @@ def _read_in(node: Node, taken: Range, key: str) -> float:
 
 
 def _group(name: str) -> Any:
-    """The key of a group: a mapping with an assumption for each row of `INPUTS` whose name begins with the group's."""
+    """A mapping with an assumption for each row of `INPUTS` whose name begins with the group's, as a dataclass."""
     rows = {row.name.partition(".")[2]: row for row in INPUTS.values() if row.name.startswith(f"{name}.")}
     fields = [(key, Assumption, made(partial(_read_assumption, row=row))) for key, row in rows.items()]
-    return table(make_dataclass(name, fields, frozen=True, slots=True, kw_only=True))
+    here = {"__module__": __name__}  # where a pickle looks for it: other processes draw the figure of a report
+    return make_dataclass(f"{name.title()}Group", fields, frozen=True, slots=True, kw_only=True, namespace=here)
+
+
+QueryGroup, EnergyGroup, NodeGroup, SiteGroup, FleetGroup = map(_group, ("query", "energy", "node", "site", "fleet"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,11 +272,11 @@ class FleetScenario:
     source: str | None = text(_LINE, None)
     seed: int = whole(0, 2**32 - 1)
     draws: int = whole(1_000, 4_000_000, default=100_000)
-    query: Any = _group("query")
-    energy: Any = _group("energy")
-    node: Any = _group("node")
-    site: Any = _group("site")
-    fleet: Any = _group("fleet")
+    query: Any = table(QueryGroup)
+    energy: Any = table(EnergyGroup)
+    node: Any = table(NodeGroup)
+    site: Any = table(SiteGroup)
+    fleet: Any = table(FleetGroup)
     variants: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_FACTORS), ())
     mixes: tuple[NamedNumbers, ...] = made(partial(_named_numbers, taken=_SHARES), (NamedNumbers(USUAL, {USUAL: 1.0}),))
     published: tuple[PublishedResult, ...] = tables(PublishedResult)

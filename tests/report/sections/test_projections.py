@@ -5,17 +5,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pybench.dataset import load
+from pybench.processes import Processes
 from pybench.projection import read_scenario, resolve, simulate
 from pybench.report import write_report
 from tests.projection.test_scenario import SCENARIO, written
 from tests.support.campaigns import build_typical
 
 
+@pytest.mark.process
 def test_the_section_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
     dataset = load(build_typical(tmp_path / "campaign", repetitions=2).path)
     scenario = read_scenario(written(tmp_path, SCENARIO))
-    page = write_report(dataset, tmp_path / "with", projection=simulate(scenario, resolve(scenario, dataset)))
+    projection = simulate(scenario, resolve(scenario, dataset))
+    page = write_report(dataset, tmp_path / "with", projection=projection, processes=Processes(2))
     text = page.read_text(encoding="utf-8")
     assert "From tokens to a fleet" in text
     assert "chosen: a guess" in text
