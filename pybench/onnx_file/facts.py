@@ -133,10 +133,14 @@ def weight_files(model: OnnxModel) -> list[str]:
     return sorted({beside.location for graph in graphs for beside in (graph.beside or {}).values()})
 
 
+def files_beside(path: Path) -> list[Path]:
+    """The files in which weights of an ONNX file lie, as far as they are there. Raises InputError for another file."""
+    return [file for name in weight_files(read_model(path)) if (file := path.parent / name).is_file()]
+
+
 def stored_bytes(path: Path) -> int:
     """The size of an ONNX file together with the files beside it in which its weights lie."""
-    beside = (path.with_name(name) for name in weight_files(read_model(path)))
-    return path.stat().st_size + sum(file.stat().st_size for file in beside if file.is_file())
+    return path.stat().st_size + sum(file.stat().st_size for file in files_beside(path))
 
 
 def free_dimensions(value: Value) -> tuple[str, ...]:

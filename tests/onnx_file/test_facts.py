@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from pybench.errors import InputError
-from pybench.onnx_file.facts import facts_of, free_dimensions, stored_bytes
+from pybench.onnx_file.facts import facts_of, files_beside, free_dimensions, stored_bytes
 from pybench.onnx_file.faults import read_sound
 from pybench.onnx_file.graph import Value
 from tests.support.onnx_files import write
@@ -39,6 +39,16 @@ def test_a_custom_operator_and_files_of_weights_are_named(tmp_path: Path) -> Non
     assert facts_of(local, read_sound(local)).custom_operators == {}
     beside = write("external-data", tmp_path / "beside")
     assert facts_of(beside, read_sound(beside)).weight_files == {"weights.bin": 144}
+
+
+def test_the_size_of_a_model_has_its_weights_in_folders_below(tmp_path: Path) -> None:
+    path, weights = tmp_path / "model.onnx", tmp_path / "below/weights.bin"
+    save_with_weights_beside(path, "below/weights.bin")
+    assert files_beside(path) == []  # not there yet
+    weights.parent.mkdir()
+    (tmp_path / "weights.bin").rename(weights)
+    assert files_beside(path) == [weights]
+    assert stored_bytes(path) == path.stat().st_size + 144
 
 
 def test_operators_inside_bodies_are_counted(tmp_path: Path) -> None:
