@@ -8,7 +8,6 @@ descriptors on. Paths mean the same inside as outside, so requests and logs need
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import shutil
 import signal
@@ -24,6 +23,7 @@ from pybench.launcher.engines import ANSWER_S, ContainerRequest, Engine, Mount, 
 from pybench.launcher.gpus import PASSED_ON, wanted_gpus
 from pybench.launcher.images import Image, look_into
 from pybench.launcher.launch import Exit, FileAccess, Launched, Output, signal_name, worker_words
+from pybench.onnx_file.facts import files_beside
 
 # What the worker stores of where it ran (pybench.worker.environment), and where boards are locked (board_claim).
 IMAGE_DIGEST, ENGINE_VERSION, BOARD_STATE = "PYBENCH_IMAGE_DIGEST", "PYBENCH_CONTAINER_ENGINE", "PYBENCH_BOARD_STATE"
@@ -119,7 +119,7 @@ class Container:
     def _request(self, arguments: Sequence[str], access: FileAccess, scratch: Path) -> ContainerRequest:
         gpus = wanted_gpus(os.environ)
         boards = Path(os.environ.get(BOARD_STATE) or DEFAULT_BOARD_STATE)  # as pybench.measure.board.claim reads it
-        reads = [Mount(path, False) for given in access.reads for path in _with_companions(given)]
+        reads = [Mount(path, False) for path in (*access.reads, *_weights_of(access.onnx))]
         writes = [Mount(path, True) for path in (*access.writes, scratch)]
         writes += [Mount(boards, True)] if gpus and boards.is_dir() else []
         variables = {name: os.environ[name] for name in (*PASSED_ON, BOARD_STATE) if name in os.environ}
@@ -199,11 +199,12 @@ def _give(user: tuple[int, int], paths: Sequence[Path]) -> None:
             os.chown(path, *user, follow_symlinks=False)
 
 
-def _with_companions(path: Path) -> list[Path]:
-    """A file, and those beside it whose names go on from its name: model.onnx.data has the weights of model.onnx."""
-    if not path.is_file():
-        return [path]
-    return [path, *sorted(other for other in path.parent.glob(f"{glob.escape(path.name)}[._]*") if other.is_file())]
+def _weights_of(onnx: Path | None) -> list[Path]:
+    """The files in which an ONNX file has its weights; none of a file that is something else."""
+    try:
+        return [] if onnx is None else files_beside(onnx)
+    except InputError:
+        return []
 
 
 def _stamp(image: Image) -> tuple[int, ...] | None:

@@ -25,10 +25,16 @@ Output = int | IO[bytes] | None
 
 @dataclass(frozen=True, slots=True)
 class FileAccess:
-    """What of the file system a worker needs: folders that it writes, files and folders that it reads."""
+    """What of the file system a worker needs.
+
+    writes: folders
+    reads: files and folders
+    onnx: one of `reads`, of which the worker reads the files with its weights as well
+    """
 
     writes: tuple[Path, ...] = ()
     reads: tuple[Path, ...] = ()
+    onnx: Path | None = None
 
 
 class Launcher(Protocol):

@@ -175,7 +175,7 @@ def _refusal(case: Case, files: Mapping[str, str], launcher: Launcher) -> Unsupp
     path = Path(files[str(case.model)])
     question = {"job": "open", "path": str(path), "case": case_to_json(replace(case, precision=AS_IT_IS))}
     try:
-        _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path.parent,)))
+        _ask(question, f"{case.runtime}'s opinion of {case.model}", launcher, FileAccess(reads=(path,), onnx=path))
     except UnsupportedError as error:
         return error
     except InputError:

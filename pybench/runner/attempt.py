@@ -113,7 +113,8 @@ def _access(case: Case, attempt: RunDirectory, call: RunnerCall) -> FileAccess:
     """A worker writes nothing of the campaign but its own run's folder."""
     factors = case.factors()
     files = tuple(Path(call.plan.files[factors[name]]) for name, _ in case.sources)
-    return FileAccess(writes=(attempt.path.absolute(),), reads=(call.campaign.path.absolute(), *files))
+    onnx = Path(call.plan.files[str(case.model)]) if case.names_onnx else None
+    return FileAccess(writes=(attempt.path.absolute(),), reads=(call.campaign.path.absolute(), *files), onnx=onnx)
 
 
 def _request(planned: PlannedRun, attempt: RunDirectory, call: RunnerCall) -> dict[str, Any]:

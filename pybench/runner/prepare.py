@@ -195,6 +195,7 @@ def _worked(recipe: Recipe, attempt: RunDirectory, maker: Maker) -> WorkerEnd:
         FileAccess(
             writes=tuple(folder.absolute() for folder in (attempt.path, *kept)),
             reads=(maker.campaign.path.absolute(), *files),
+            onnx=next((Path(maker.files[value]) for factor, value in recipe.files if factor == "model"), None),
         ),
         maker.timeout_s,
         maker.interruption,

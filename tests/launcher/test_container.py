@@ -114,18 +114,6 @@ def test_a_worker_writes_into_its_own_runs_folder_only(container: Container, cam
     assert "Read-only file system" in done.stderr
 
 
-def test_weights_beside_a_model_are_given_with_it_and_other_neighbours_are_not(
-    container: Container, tmp_path: Path
-) -> None:
-    for name in ("[a] model.onnx", "[a] model.onnx.data", "[a] model.onnx_data", "a model.onnx.data", "secret"):
-        (tmp_path / name).touch()
-    given = container._request(
-        [], FileAccess(reads=(tmp_path / "[a] model.onnx", tmp_path / "absent")), tmp_path / "scratch"
-    )
-    names = [mount.path.name for mount in given.mounts if not mount.is_writable]
-    assert names == ["[a] model.onnx", "[a] model.onnx.data", "[a] model.onnx_data", "absent"]
-
-
 @pytest.mark.timeout(150)
 def test_a_timeout_ends_the_container(container: Container, campaign: CampaignDirectory) -> None:
     content = plan_content(noop_cases(1, idle_s=200), 1)

@@ -11,6 +11,7 @@ from pybench.launcher import Container, FileAccess
 from pybench.launcher import container as launcher
 from pybench.launcher.engines import Apptainer, Mount
 from pybench.launcher.images import Image
+from tests.support.onnx_models import save_with_weights_beside
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -61,3 +62,19 @@ def test_a_container_is_told_its_image_and_engine_and_the_callers_gpus(
         "PYBENCH_IMAGE_DIGEST": DIGEST,
         "PYBENCH_CONTAINER_ENGINE": "apptainer 1.4",
     }
+
+
+def test_the_weights_of_an_onnx_file_are_given_with_it_whatever_they_are_called_and_no_other_neighbour(
+    small_sif: Container, tmp_path: Path
+) -> None:
+    path, other = tmp_path / "model.onnx", tmp_path / "config.json"
+    save_with_weights_beside(path, "weights.bin")
+    other.write_text("{}")
+    (tmp_path / "model.onnx.txt").touch()
+
+    def given(access: FileAccess) -> list[str]:
+        mounts = small_sif._request([], access, tmp_path / "scratch").mounts
+        return [mount.path.name for mount in mounts if not mount.is_writable]
+
+    assert given(FileAccess(reads=(path,), onnx=path)) == ["model.onnx", "weights.bin"]
+    assert given(FileAccess(reads=(other,), onnx=other)) == ["config.json"]  # of a library's model
