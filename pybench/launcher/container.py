@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -65,13 +66,15 @@ class Container:
     def start(
         self, arguments: Sequence[str], access: FileAccess, stdout: Output, stderr: Output, *, own_session: bool
     ) -> Launched:
-        """Raises UsageError where the image's file has changed since it was looked into."""
+        """Raises UsageError where the image's file has changed since it was looked into, and where the container's user
+        may not read what it is given."""
         if _stamp(self.image) != self.stamp:
             raise UsageError(f"{self.image.location} has changed while it was in use", hint="run the command again")
         scratch = Path(tempfile.mkdtemp(prefix="pybench-worker-"))
         request = self._request(arguments, access, scratch)
         report = lifeline = -1
         try:
+            _refuse_hidden(self.engine.user(), access, request.mounts)
             for name in ("report", "lifeline"):
                 os.mkfifo(scratch / name, 0o600)
             _give(self.engine.user(), [scratch, *scratch.iterdir()])
@@ -197,6 +200,29 @@ def _give(user: tuple[int, int], paths: Sequence[Path]) -> None:
     if os.getuid() == 0:
         for path in paths:
             os.chown(path, *user, follow_symlinks=False)
+
+
+def _refuse_hidden(user: tuple[int, int], access: FileAccess, mounts: Sequence[Mount]) -> None:
+    """Raises UsageError for what a caller that is root may read, and the container's user may not. What is above a
+    mount does not matter: engines make these folders anew."""
+    if os.getuid() != 0:
+        return
+    reads = [mount.path for mount in mounts if not mount.is_writable]
+    above = [folder for path in access.writes for folder in path.parents if any(map(folder.is_relative_to, reads))]
+    for path in (*reads, *above):
+        if path.exists() and not _may_read(user, path):
+            raise UsageError(
+                f"user {user[0]}, who runs root's containers, may not read {path}",
+                hint=f"`chmod -R o+rX '{path}'` lets others read it, and `umask 022` what root makes from then on; "
+                "or run pybench as an ordinary user",
+            )
+
+
+def _may_read(user: tuple[int, int], path: Path) -> bool:
+    status = path.stat()
+    shift = 6 if status.st_uid == user[0] else 3 if status.st_gid == user[1] else 0
+    needed = 0o5 if stat.S_ISDIR(status.st_mode) else 0o4
+    return status.st_mode >> shift & needed == needed
 
 
 def _weights_of(onnx: Path | None) -> list[Path]:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from pybench.errors import UsageError
 from pybench.launcher import Container, FileAccess
 from pybench.launcher import container as launcher
 from pybench.launcher.engines import Apptainer, Mount
@@ -78,3 +80,27 @@ def test_the_weights_of_an_onnx_file_are_given_with_it_whatever_they_are_called_
 
     assert given(FileAccess(reads=(path,), onnx=path)) == ["model.onnx", "weights.bin"]
     assert given(FileAccess(reads=(other,), onnx=other)) == ["config.json"]  # of a library's model
+
+
+@pytest.mark.parametrize("hidden", ["model.onnx", "weights.bin", "campaign", "campaign/runs"])
+def test_what_root_alone_may_read_is_refused_and_named(
+    small_sif: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str
+) -> None:
+    path, campaign = tmp_path / "model.onnx", tmp_path / "campaign"
+    run = campaign / "runs/one"
+    run.mkdir(parents=True, mode=0o700)  # is given to the container's user
+    save_with_weights_beside(path, "weights.bin")
+    for seen in (path, tmp_path / "weights.bin", campaign, run.parent):
+        seen.chmod(0o755)
+    access = FileAccess(writes=(run,), reads=(campaign, path, tmp_path / "absent"), onnx=path)
+    mounts = small_sif._request([], access, tmp_path / "scratch").mounts
+    stranger = (os.getuid() + 1, os.getgid() + 1)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    launcher._refuse_hidden(stranger, access, mounts)
+    (tmp_path / hidden).chmod(0o700)
+    with pytest.raises(
+        UsageError, match=f"user {stranger[0]}, who runs root's containers, may not read {tmp_path / hidden}\n"
+    ):
+        launcher._refuse_hidden(stranger, access, mounts)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    launcher._refuse_hidden(stranger, access, mounts)  # in a container of their own, users have their rights
