@@ -7,7 +7,8 @@ A scenario adds the rest of the node as a share of what it calls processors, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pybench.analysis.statistics.estimate import NORMAL_95, SCATTERED, WIDE, Estimate
@@ -18,7 +19,7 @@ from pybench.catalogue.metrics import Metric
 from pybench.dataset import Dataset
 from pybench.errors import ScenarioError, UsageError
 from pybench.projection.distributions import Distribution, lognormal_of
-from pybench.projection.scenario import FleetScenario, Measured
+from pybench.projection.scenario import COMMON_GAIN, FleetScenario, Measured
 
 if TYPE_CHECKING:
     from pybench.analysis.findings.cases import CaseFinding
@@ -47,7 +48,7 @@ def part_of(metric: Metric) -> str | None:
 
 
 def resolve(scenario: FleetScenario, dataset: Dataset | None) -> dict[str, Distribution]:
-    """Each input's distribution, by the names of `INPUTS`.
+    """Each input's distribution, by the names of `INPUTS`; and that of `COMMON_GAIN`, where two energies have one.
 
     Raises ScenarioError for everything that the campaign does not tell, each with its place. It also is raised for
     joules of two parts, and for those of a whole node to which the rest of the node would be added.
@@ -74,19 +75,32 @@ def _measured(asked: Mapping[str, Measured], dataset: Dataset | None, file: str)
         )
     measurements = collect(dataset)
     findings = {one.case.id: one for one in describe_cases(dataset, measurements, collect_units(dataset, measurements))}
-    told: dict[str, Distribution] = {}
+    told: dict[str, _Told] = {}
     problems = []
     for name, one in asked.items():
         try:
-            told[name] = _told(findings, one, dataset)
+            told[name] = _tell(findings, one, dataset)
         except UsageError as error:
             problems.append(one.place.problem(f"`{name}`: {error.message}", error.hint))
     if problems:
         raise ScenarioError(file, problems)
-    return told
+    return _distributions(told)
 
 
-def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset) -> Distribution:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a campaign says of one input: its mean, and half a 95 % interval of the logarithm of each unknown in it.
+
+    scatter: over the repetitions
+    gain: of the board that measured it
+    """
+
+    value: float
+    scatter: float
+    gain: float
+
+
+def _tell(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset) -> _Told:
     """What the campaign says of one input. Raises UsageError where it says nothing.
 
     A draw is no test, so its interval has 95 % also in a campaign whose intervals allow for looks.
@@ -114,7 +128,7 @@ def _told(findings: Mapping[str, CaseFinding], asked: Measured, dataset: Dataset
             f"{asked.metric} of {finding.case.title()}: {SCATTERED}",
             hint="run more repetitions, or write the joules of a token, as in `uniform: [0.1, 0.3]`",
         )
-    return _distribution(estimate, found.u_absolute)
+    return _told_by(estimate, found.u_absolute)
 
 
 def _why_none(finding: CaseFinding, metric: Metric) -> str:
@@ -154,15 +168,33 @@ def _refuse_whole_nodes(asked: Mapping[str, Measured], file: str, known: Catalog
             raise ScenarioError(file, [one.place.problem(what, "write `other_power_ratio: 0`")])
 
 
-def _distribution(estimate: Estimate, u_absolute: float | None) -> Distribution:
-    """The mean with all that is unknown of it, the board's gain included; of one run without interval a number.
-
-    The interval over repetitions and that of the gain add in squares on the logarithmic scale, on which both are drawn.
-    """
+def _told_by(estimate: Estimate, u_absolute: float | None) -> _Told:
+    """Of one run without interval, the scatter is 0."""
     value, lower, upper = estimate.value, estimate.lower, estimate.upper
-    half = 0.0
+    scatter = 0.0
     if lower is not None and upper is not None and upper > lower:
-        half = math.log(upper / lower) / 2 if lower > 0 else math.log(upper / value)
-    if u_absolute:
-        half = math.hypot(half, math.log1p(NORMAL_95 * u_absolute / value))
-    return lognormal_of(value, half) if half else Distribution("value", (value,))
+        scatter = math.log(upper / lower) / 2 if lower > 0 else math.log(upper / value)
+    return _Told(value, scatter, math.log1p(NORMAL_95 * u_absolute / value) if u_absolute else 0.0)
+
+
+def _distributions(told: Mapping[str, _Told]) -> dict[str, Distribution]:
+    """The means with all that is unknown of them, by input; a number where nothing is.
+
+    Scatter and gain add in squares on the logarithmic scale, on which both are drawn. What two energies have in common
+    is an input of its own: drawn twice, it would partly average out.
+    """
+    common = _common(list(told.values()))
+    found = {}
+    for name, one in told.items():
+        half = math.sqrt(max(one.scatter**2 + one.gain**2 - common**2, 0.0))
+        found[name] = lognormal_of(one.value, half) if half else Distribution("value", (one.value,))
+    return found | ({COMMON_GAIN: lognormal_of(1.0, common)} if common else {})
+
+
+def _common(told: Sequence[_Told]) -> float:
+    """Half a 95 % interval of what all energies have in common: the board's gain; of one measurement, all of it."""
+    if len(told) < 2:
+        return 0.0
+    if len(set(told)) == 1:
+        return math.hypot(told[0].scatter, told[0].gain)
+    return min(one.gain for one in told)

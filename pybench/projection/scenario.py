@@ -146,6 +146,10 @@ INPUTS: Mapping[str, ScenarioInput] = {
 }
 
 
+# No key of a scenario: what multiplies both energies of a token where a campaign has measured both.
+COMMON_GAIN = "energy.common_gain"
+
+
 @dataclass(frozen=True, slots=True)
 class NamedNumbers:
     """A variant with its factors, or a fleet with its shares."""

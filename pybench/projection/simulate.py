@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pybench.errors import UsageError
 from pybench.projection.distributions import Distribution
-from pybench.projection.scenario import INPUTS, USUAL, FleetScenario, NamedNumbers
+from pybench.projection.scenario import COMMON_GAIN, INPUTS, USUAL, FleetScenario, NamedNumbers
 
 JOULES_PER_WH = 3600.0
 SOBOL_POINTS = 2**13  # base points of the sensitivity; a power of two, as Sobol's sequence needs
@@ -137,12 +137,13 @@ def _shares_json(shares: tuple[InputShare, ...]) -> list[dict[str, Any]]:
 
 
 def simulate(scenario: FleetScenario, inputs: Inputs) -> Projection:
-    """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, measured ones included.
+    """Draws every input and computes the energies. `inputs`: by the names of `INPUTS`, and `COMMON_GAIN`, if any.
 
     Raises UsageError where a query can need no energy: it has no logarithm, and nothing is a multiple of it.
     """
     generator = np.random.default_rng(scenario.seed)
-    draws = {name: inputs[name].ppf(generator.random(scenario.draws)) for name in INPUTS}
+    drawn = [*INPUTS, *(name for name in inputs if name not in INPUTS)]
+    draws = {name: inputs[name].ppf(generator.random(scenario.draws)) for name in drawn}
     factors = {USUAL: {}, **{variant.name: variant.numbers for variant in scenario.variants}}
     energies = {name: _energy_wh(_scaled(draws, by)) for name, by in factors.items()}
     free = [name for name, values in energies.items() if values.min() <= 0]
@@ -163,7 +164,7 @@ def _energy_wh(draws: Draws) -> Floats:
         draws["query.input_tokens"] * draws["energy.input_token_j"]
         + draws["query.output_tokens"] * draws["energy.output_token_j"]
     )
-    return np.asarray(tokens_j * _overhead(draws) / JOULES_PER_WH)
+    return np.asarray(tokens_j * draws.get(COMMON_GAIN, 1.0) * _overhead(draws) / JOULES_PER_WH)
 
 
 def _overhead(draws: Draws) -> Floats:
@@ -213,9 +214,8 @@ def _central(values: Floats) -> tuple[float, tuple[float, float]]:
 def _spreading(inputs: Inputs, *, of_a_fleet: bool) -> list[str]:
     """The unknown inputs that the energy of a query or of a fleet depends on."""
     rows = [row for row in INPUTS.values() if not inputs[row.name].is_constant]
-    if of_a_fleet:
-        return [row.name for row in rows if row.counts_for_a_fleet]
-    return [row.name for row in rows if row.counts_for_a_query]
+    counted = [row.name for row in rows if (row.counts_for_a_fleet if of_a_fleet else row.counts_for_a_query)]
+    return [*counted, *(name for name in inputs if name not in INPUTS)]
 
 
 def _shares(
@@ -227,7 +227,7 @@ def _shares(
     """
     from scipy import stats
 
-    fixed = {name: inputs[name].ppf(np.array([0.5])) for name in INPUTS if name not in names} | dict(given)
+    fixed = {name: inputs[name].ppf(np.array([0.5])) for name in inputs if name not in names} | dict(given)
     if len(names) < 2:  # scipy takes two or more
         middles = {name: inputs[name].ppf(np.array([0.01, 0.99])) for name in names}
         share = float(np.ptp(energy({**fixed, **middles})) > 0)

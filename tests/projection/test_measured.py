@@ -26,7 +26,8 @@ from pybench.measure.quantity import Quantity
 from pybench.plan import load_plan
 from pybench.projection import read_scenario, resolve, simulate
 from pybench.projection.distributions import Distribution
-from pybench.projection.measured import _distribution
+from pybench.projection.measured import _distributions, _told_by
+from pybench.projection.scenario import COMMON_GAIN
 from pybench.report import write_report
 from tests.projection.test_scenario import SCENARIO, written
 from tests.support.campaigns import CampaignBuilder
@@ -92,15 +93,19 @@ def test_repetitions_that_scatter_too_much_are_one_error(tmp_path: Path, u_absol
     assert found[0].metrics[METRIC].absolute_95 is None
 
 
+def _drawn(estimate: Estimate, u_absolute: float | None) -> Distribution:
+    return _distributions({"energy.output_token_j": _told_by(estimate, u_absolute)})["energy.output_token_j"]
+
+
 def test_an_interval_that_leans_is_drawn_as_wide_as_it_is() -> None:
-    drawn = _distribution(Estimate(0.87, 0.46, 1.28, 5, SKEW_T), None)
+    drawn = _drawn(Estimate(0.87, 0.46, 1.28, 5, SKEW_T), None)
     low, middle, high = drawn.ppf(np.array([0.025, 0.5, 0.975]))
     assert (middle, high / low) == pytest.approx((0.87, 1.28 / 0.46))
 
 
 def _factors(estimate: Estimate, u_absolute: float | None) -> tuple[float, float]:
     """From the median to both ends of the central 95 %."""
-    low, middle, high = _distribution(estimate, u_absolute).ppf(np.array([0.025, 0.5, 0.975]))
+    low, middle, high = _drawn(estimate, u_absolute).ppf(np.array([0.025, 0.5, 0.975]))
     return middle / low, high / middle
 
 
@@ -114,6 +119,30 @@ def test_a_geometric_mean_is_drawn_as_wide_as_its_interval_and_the_gain_together
         assert _factors(estimate, 0.02) == pytest.approx((with_gain, with_gain))
         widths.append(with_gain)
     assert widths == sorted(widths)
+
+
+def test_the_gain_of_a_board_does_not_average_out_between_two_energies(tmp_path: Path) -> None:
+    """By hand: with one gain, the energy of a query has the half interval of the gain, however it is divided."""
+    exact, u = Estimate(2.0, None, None, 1, SINGLE), 0.06
+    other = Estimate(4.0, None, None, 1, SINGLE)
+    told = {"energy.input_token_j": _told_by(exact, u), "energy.output_token_j": _told_by(other, 2 * u)}
+    found = _distributions(told)
+    assert [found[name] for name in told] == [Distribution("value", (2.0,)), Distribution("value", (4.0,))]
+    scenario = read_scenario(written(tmp_path, SCENARIO))
+    constant = {name: Distribution("value", (1.0,)) for name in scenario.inputs} | found
+    (fleet, *_) = simulate(scenario, constant).fleets
+    low, high = fleet.energy_interval_gwh
+    assert high / fleet.energy_gwh == pytest.approx(1 + 1.959964 * u / 2.0, rel=2e-3)
+    assert fleet.energy_gwh / low == pytest.approx(1 + 1.959964 * u / 2.0, rel=2e-3)
+    assert [(one.name, one.total) for one in fleet.shares] == [(COMMON_GAIN, 1.0)]
+
+
+def test_one_measurement_for_both_energies_is_drawn_once() -> None:
+    one = _told_by(Estimate(1.0, 1 / 1.2, 1.2, 5, SKEW_T), 0.02)
+    found = _distributions({"energy.input_token_j": one, "energy.output_token_j": one})
+    assert found["energy.input_token_j"] == found["energy.output_token_j"] == Distribution("value", (1.0,))
+    half = math.log(float(found[COMMON_GAIN].ppf(np.array([0.975]))[0]))
+    assert half == pytest.approx(math.hypot(math.log(1.2), math.log1p(1.959964 * 0.02)))
 
 
 def test_the_gain_alone_is_drawn_of_one_run() -> None:

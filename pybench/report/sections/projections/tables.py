@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pybench.catalogue.catalogue import Catalogue
 from pybench.projection import Projection
 from pybench.projection.measured import part_of
-from pybench.projection.scenario import INPUTS, USUAL, Assumption, PublishedResult
+from pybench.projection.scenario import COMMON_GAIN, INPUTS, USUAL, Assumption, PublishedResult
 from pybench.projection.simulate import FLEET_PROBABILITY, InputShare
 from pybench.report.numbers import format_plain, significant
 from pybench.report.tables import Cell, Column, Table, number_cell, text_cell
@@ -168,7 +168,7 @@ def _inputs_table(projection: Projection, catalogue: Catalogue) -> Table:
         Column("Why", ("why",)),
     )
     given = projection.scenario.inputs
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             text_cell(name),
             text_cell(row.meaning),
@@ -178,6 +178,10 @@ def _inputs_table(projection: Projection, catalogue: Catalogue) -> Table:
         )
         for name, row in INPUTS.items()
     )
+    if COMMON_GAIN in projection.inputs:
+        meaning, taken = "true over measured joules, of both energies alike", str(projection.inputs[COMMON_GAIN])
+        words = (COMMON_GAIN, meaning, taken, "", "measured: both have this uncertainty in common")
+        rows = (*rows, tuple(map(text_cell, words)))
     return Table("projection-inputs", "Inputs of the scenario", columns, rows, tuple(_input_notes(given)))
 
 
