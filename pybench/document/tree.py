@@ -377,6 +377,8 @@ class _Composer:
                 break
             key = self._node(event, events, depth + 1)
             value = self._node(cast(_Content, next(events)), events, depth + 1)  # no mapping ends behind a key
+            if value.is_null and value.place.line != key.place.line:
+                value = replace(value, place=key.place)  # left out: marked where the next key is
             if isinstance(event, yaml_events.ScalarEvent) and event.value == "<<" and not event.style:
                 merged.extend(self._mergeable(value))
             elif not isinstance(key.scalar, str):

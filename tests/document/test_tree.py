@@ -69,6 +69,13 @@ def test_a_quoted_merge_sign_is_a_plain_key() -> None:
     assert plain("'<<': 1") == {"<<": 1}
 
 
+def test_a_value_that_is_left_out_is_at_its_key() -> None:
+    root, _ = parse_text("first:\n\n# comment\nnext: 1\nlast:\n", "file")
+    assert root.children is not None
+    places = {key: (child.place.line, child.place.column) for key, child in root.children.items()}
+    assert places == {"first": (1, 1), "next": (4, 7), "last": (5, 1)}
+
+
 def test_all_duplicate_keys_are_named_with_both_places() -> None:
     assert beside("a: 1\nb: {c: 1, c: 2}\na: 2\n") == [
         "p.yaml:2:11: key `c` is given twice (first on line 2)",
