@@ -118,12 +118,12 @@ def sha256_of(path: str | Path) -> str:
     return digest.hexdigest()
 
 
-def make_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Makes a folder and those above it; `storage_error` where that cannot be."""
+def make_folder(path: Path, *, exist_ok: bool = False, option: str = "--out") -> None:
+    """Makes a folder and those above it; `storage_error` where that cannot be. `option`: as for `write_bytes`."""
     try:
         path.mkdir(parents=True, exist_ok=exist_ok)
     except OSError as error:
-        raise storage_error(error, path) from error
+        raise storage_error(error, path, option) from error
 
 
 def sync(path: Path) -> None:

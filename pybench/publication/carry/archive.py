@@ -97,7 +97,7 @@ def form_of(target: Path) -> str:
 def write(package: PackedPublication, target: Path) -> str:
     """Writes the archive whole or not at all; returns its sha256. Raises UsageError for another ending."""
     write_form = FORMS[form_of(target)]
-    storage.make_folder(target.parent, exist_ok=True)
+    storage.make_folder(target.parent, exist_ok=True, option="--archive")
     temporary = storage.temporary_name(target)
     try:
         with open(temporary, "xb") as file:
@@ -108,7 +108,7 @@ def write(package: PackedPublication, target: Path) -> str:
         os.replace(temporary, target)
         storage.sync(target.parent)
     except OSError as error:
-        raise storage.storage_error(error, target) from error
+        raise storage.storage_error(error, target, "--archive") from error
     finally:
         with contextlib.suppress(OSError):  # on a file system that has become read-only it cannot be removed
             temporary.unlink()

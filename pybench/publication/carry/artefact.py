@@ -45,6 +45,7 @@ LAYOUT = "oci-layout"
 INDEX = "index.json"
 
 LAYER_TITLE = re.compile(r"(?:campaign|artefacts|report)-\d{3,5}\.tar\.zst")
+_OPTION = "--oci"  # of the command line, which names the folder of a layout
 _LAYER_BYTES = 256_000_000
 _DOCUMENT_TYPES = {
     sums.DESCRIPTION: "application/vnd.pybench.publication.v1+json",
@@ -162,12 +163,12 @@ def write_layout(artefact: OciArtefact, folder: Path) -> None:
     stays, by its digest. The index comes last: until then a reader sees what was there before."""
     index = _index(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / LAYOUT).is_file():
-        raise UsageError(f"{folder} is neither empty nor an OCI layout", hint="choose another folder with --oci")
+        raise UsageError(f"{folder} is neither empty nor an OCI layout", hint=f"choose another folder with {_OPTION}")
     blobs = folder / "blobs" / "sha256"
-    storage.make_folder(blobs, exist_ok=True)
+    storage.make_folder(blobs, exist_ok=True, option=_OPTION)
     for blob in artefact.blobs:
         _store(blob, blobs / blob.digest.removeprefix("sha256:"))
-    storage.write_bytes(blobs / artefact.digest.removeprefix("sha256:"), artefact.manifest)
+    storage.write_bytes(blobs / artefact.digest.removeprefix("sha256:"), artefact.manifest, option=_OPTION)
     entry = {
         "mediaType": MANIFEST_TYPE,
         "artifactType": ARTEFACT_TYPE,
@@ -180,8 +181,8 @@ def write_layout(artefact: OciArtefact, folder: Path) -> None:
         for one in index.get("manifests", [])
         if one.get("digest") != artefact.digest or _tag(one) not in (None, DEFAULT_TAG)
     ]
-    storage.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}))
-    storage.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}))
+    storage.write_bytes(folder / LAYOUT, _json({"imageLayoutVersion": "1.0.0"}), option=_OPTION)
+    storage.write_bytes(folder / INDEX, _json({"schemaVersion": 2, "manifests": [*others, entry]}), option=_OPTION)
 
 
 def read_index(folder: Path) -> list[dict[str, Any]]:
@@ -231,7 +232,7 @@ def _store(blob: Blob, target: Path) -> None:
         shutil.copyfile(blob.path, temporary)
         os.replace(temporary, target)
     except OSError as error:
-        raise storage.storage_error(error, target) from error
+        raise storage.storage_error(error, target, _OPTION) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -16,6 +16,7 @@ import zstandard
 
 from pybench.errors import UsageError
 from pybench.publication.carry import archive
+from pybench.publication.carry.artefact import write_layout
 from pybench.publication.pack import sums
 from tests.publication.conftest import Published
 
@@ -43,8 +44,20 @@ def test_a_disk_that_becomes_read_only_is_one_error(
 
     monkeypatch.setattr("os.fsync", refuse)
     monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(UsageError, match=r"cannot write .*one\.zip: Read-only file system"):
+    with pytest.raises(UsageError, match=r"cannot write .*one\.zip: Read-only file system") as caught:
         archive.write(published.package, tmp_path / "one.zip")
+    assert caught.value.hint == "this file system is read-only: choose another folder with --archive"
+
+
+def test_a_place_that_cannot_be_written_is_refused_with_its_own_option(tmp_path: Path, published: Published) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(UsageError, match="cannot write") as caught:
+        archive.write(published.package, file / "one.zip")
+    assert str(caught.value.hint).endswith("with --archive")
+    with pytest.raises(UsageError, match="cannot write") as caught:
+        write_layout(published.artefact, file)
+    assert str(caught.value.hint).endswith("with --oci")
 
 
 def test_only_larger_files_of_runs_are_compressed_with_lzma(tmp_path: Path, published: Published) -> None:
