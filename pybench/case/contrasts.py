@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pybench.case.case import ROWS, Case, catalogue_of_rows
@@ -60,6 +61,7 @@ class Contrast:
     where: only cases with these factors (a tuple: any of its values); None: all
     name: as the plan has it; None: the title says what is compared
     reference: published values of the same comparison
+    tells_where: whether the title has `where`, because another comparison without a name has this baseline, too
     """
 
     baseline: Mapping[str, Any]
@@ -67,11 +69,12 @@ class Contrast:
     where: Mapping[str, Any] | None = None
     name: str | None = None
     reference: tuple[Reference, ...] = ()
+    tells_where: bool = field(default=False, compare=False)
 
     def title(self) -> str:
-        """Its name, or `baseline precision=fp32`."""
-        values = ", ".join(f"{factor}={_written(value)}" for factor, value in self.baseline.items())
-        return self.name or f"baseline {values}"
+        """Its name, or `baseline precision=fp32`; one of several with this baseline goes on with `where batch=1`."""
+        where = f" where {_factors_written(self.where)}" if self.tells_where and self.where else ""
+        return self.name or f"baseline {_factors_written(self.baseline)}{where}"
 
     def selects(self, case: Case) -> bool:
         """Whether `where` holds for a case."""
@@ -88,7 +91,7 @@ def parse(
     if declared is None:
         return ()
     entries = [declared] if isinstance(declared, Mapping) else list(declared)
-    return tuple(_parse_contrast(entry, catalogue) for entry in entries)
+    return _told_apart([_parse_contrast(entry, catalogue) for entry in entries])
 
 
 def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
@@ -121,7 +124,12 @@ def to_json(contrasts: Iterable[Contrast]) -> list[dict[str, Any]]:
 
 def from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[Contrast, ...]:
     """The inverse of `to_json`; raises UsageError for a criterion that this version does not know."""
-    return tuple(_stored_contrast(entry, catalogue_of_rows(entry.get(ROWS, ()))) for entry in stored)
+    return _told_apart([_stored_contrast(entry, catalogue_of_rows(entry.get(ROWS, ()))) for entry in stored])
+
+
+def _told_apart(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
+    titles = Counter(contrast.title() for contrast in contrasts)
+    return tuple(replace(contrast, tells_where=titles[contrast.title()] > 1) for contrast in contrasts)
 
 
 def _stored_contrast(entry: Mapping[str, Any], catalogue: Catalogue) -> Contrast:
@@ -139,8 +147,14 @@ def _added_rows(contrast: Contrast) -> list[dict[str, Any]]:
     return [row_to_json(row) for row in dict.fromkeys(rows) if row.plugin is not None]
 
 
+def _factors_written(factors: Mapping[str, Any]) -> str:
+    return ", ".join(f"{factor}={_written(value)}" for factor, value in factors.items())
+
+
 def _written(value: object) -> str:
-    """A value as a plan writes it."""
+    """A value as a plan writes it, or several."""
+    if isinstance(value, tuple):
+        return " or ".join(map(_written, value))
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)

@@ -73,7 +73,17 @@ def check_contrasts(
 ) -> list[Problem]:
     """Everything that is wrong with comparisons among these cases. `catalogue`: what hints may name."""
     found = [problem for i, contrast in enumerate(contrasts) for problem in _check(contrast, i, cases, root, catalogue)]
-    return [*_check_equal(contrasts, root), *found]
+    return [*_check_equal(contrasts, root), *_check_names(contrasts, root), *found]
+
+
+def _check_names(contrasts: Sequence[Contrast], root: Node) -> list[Problem]:
+    """A name that stands twice: nothing else tells in a report which verdict is of which comparison."""
+    names = [contrast.name for contrast in contrasts]
+    return [
+        root.key_place(("criteria", index, "name")).problem(f"another comparison is called `{name}`, too", "rename one")
+        for index, name in enumerate(names)
+        if name is not None and names.index(name) < index
+    ]
 
 
 def _check_equal(contrasts: Sequence[Contrast], root: Node) -> list[Problem]:

@@ -108,6 +108,16 @@ def test_a_wrong_declaration_is_refused_with_the_nearest_name(declared: dict[str
         parse(declared)
 
 
+def test_the_title_of_one_of_several_with_a_baseline_says_where_it_is() -> None:
+    baseline = {"precision": "fp32"}
+    alone = {"baseline": baseline, "where": {"batch": [1, 2]}}
+    assert [one.title() for one in parse(alone)] == ["baseline precision=fp32"]
+    several = parse([alone, {"baseline": baseline}, {"baseline": baseline, "where": {"batch": 8}, "name": "eight"}])
+    titles = ["baseline precision=fp32 where batch=1 or 2", "baseline precision=fp32", "eight"]
+    assert [one.title() for one in several] == titles
+    assert [one.title() for one in from_json(to_json(several))] == titles
+
+
 def test_a_case_is_paired_with_the_baseline_that_equals_it_in_every_other_factor() -> None:
     cases = [infer(precision=precision, batch=batch) for precision in ("fp32", "int8") for batch in (1, 8)]
     found = pairs(cases, contrast(FP32))

@@ -104,6 +104,12 @@ def test_a_comparison_that_stands_twice_is_refused(problems: Problems) -> None:
     assert [said[:5] for said in problems(plan + one_other)] == ["12:6:"]
 
 
+def test_two_comparisons_of_one_name_are_refused(problems: Problems) -> None:
+    entries = "".join(f"  - {{baseline: {{precision: fp32}}, accept: {{speedup_min: {n}}}, name: a}}\n" for n in (1, 2))
+    (said,) = problems(INT8.replace("CALIBRATION", "percentile") + entries)
+    assert said == "11:61: another comparison is called `a`, too (rename one)"
+
+
 def test_a_criterion_that_is_named_by_its_metric_is_hinted_at(problems: Problems) -> None:
     accept = "throughput_samples_per_s_ratio_min: 2"
     plan = INT8.replace("CALIBRATION", "percentile")
