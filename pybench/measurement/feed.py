@@ -34,6 +34,7 @@ from pybench.measurement.doubts import allowed_threads
 from pybench.measurement.recorder import TIMING, Amounts, Recorder, Work
 from pybench.measurement.result import Result, RunRequest
 from pybench.preprocess import Corpus, SlotStream
+from pybench.preprocess.packing import Tokenised
 from pybench.runtimes.session import ReadingSession, Wait
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class FeedCounts(Protocol):
     @property
     def wait_s(self) -> float:
         """Seconds that the consumer has waited for batches so far."""
+
+    @property
+    def made(self) -> Tokenised | None:
+        """What this process has tokenised so far for the feed; None: another one does it, or nothing is tokenised."""
 
     def metrics(self) -> dict[str, Quantity]:
         """What the feed measured itself."""
@@ -98,6 +103,10 @@ class Feed(ABC):
     @abstractmethod
     def wait_s(self) -> float:
         """Seconds that the consumer has waited for batches so far."""
+
+    @property
+    def made(self) -> Tokenised | None:
+        return None
 
     @abstractmethod
     def ids_sha256(self) -> str:
@@ -208,6 +217,18 @@ class TokenFeed(Feed):
         self._keep(slot.ids)
         self._stream.give_back(slot.index)
 
+    def use_up(self) -> None:
+        """Takes what another process has made ahead, and as much again while that process works, so that a window of
+        nothing but taking has as much of its work as it takes. Where that process is the faster one, batches never run
+        out, and a few rounds are enough."""
+        slots = self._stream.slots
+        ahead = 0
+        while self._stream.ready and ahead < 4 * slots:
+            self.skip()
+            ahead += 1
+        for _ in range(slots if ahead else 0):
+            self.skip()
+
     def _keep(self, ids: Ids) -> None:
         if self._kept < len(self._first):
             self._first[self._kept] = ids
@@ -220,6 +241,10 @@ class TokenFeed(Feed):
     @property
     def wait_s(self) -> float:
         return self._stream.wait_s
+
+    @property
+    def made(self) -> Tokenised | None:
+        return self._stream.made
 
     def ids_sha256(self) -> str:
         while self._kept < len(self._first):
@@ -323,26 +348,37 @@ def ahead(feed: Batches, launch: Callable[[Any], Wait]) -> Callable[[], None]:
 
 @dataclass(frozen=True, slots=True)
 class FedMeasurement:
-    """A measurement that was fed. `text_bytes`: of documents that ended in the timing window, of `timed_s`."""
+    """A measurement that was fed. `text_bytes`: of documents that ended in the timing window, of `timed_s`. `made`:
+    what was tokenised in that window; None: by another process, or nothing is."""
 
     result: Result
     text_bytes: int
     timed_s: float
+    made: Tokenised | None
 
 
 def record_fed(
-    request: RunRequest, feed: FeedCounts, iterate: Work, amounts: Amounts, device_uuid: str | None
+    request: RunRequest,
+    feed: FeedCounts,
+    iterate: Work,
+    amounts: Amounts,
+    device_uuid: str | None,
+    begin: Callable[[], None] | None = None,
 ) -> FedMeasurement:
     """All steps of a measurement whose iterations take batches of `feed`; adds how long they waited, and doubts.
 
     With a batch in hand, an iteration takes the batch after its own. As many are taken in a window as are run in it. So
     what was waited for and read there belongs to that many batches, one place further on in the stream.
+    `begin`: what is done between the warm-up and the timing window.
     """
     with Recorder(request.case, device_uuid, sensors=request.sensors, seed=request.seed) as recorder:
         recorder.warm_up(iterate)
-        text_before, waited_before_s = feed.text_bytes, feed.wait_s
+        if begin is not None:
+            begin()
+        text_before, waited_before_s, made_before = feed.text_bytes, feed.wait_s, feed.made
         recorder.time(iterate)
         text_bytes, waited_s = feed.text_bytes - text_before, feed.wait_s - waited_before_s
+        made = None if feed.made is None or made_before is None else feed.made.since(made_before)
         cautions = feed.cautions()
         recorder.replay_for_energy(iterate)
     result = recorder.result(amounts)
@@ -351,4 +387,4 @@ def record_fed(
     )
     result.metrics |= feed.metrics()
     result.cautions += cautions
-    return FedMeasurement(result, text_bytes, recorder.timed_s)
+    return FedMeasurement(result, text_bytes, recorder.timed_s, made)

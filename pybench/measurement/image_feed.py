@@ -39,6 +39,7 @@ class ImageFeed:
     """
 
     text_bytes = 0
+    made = None
 
     def __init__(self, request: RunRequest, shape: Shape, kind: str) -> None:
         case = request.case

@@ -18,7 +18,7 @@ from pybench.catalogue.code import named_code
 from pybench.catalogue.paths import PATHS, TokenPath
 from pybench.errors import UsageError
 from pybench.preprocess.corpus import Corpus
-from pybench.preprocess.packing import Batch, RaggedBatch, TokenisedDocument, pack, pack_ragged
+from pybench.preprocess.packing import Batch, RaggedBatch, Tokenised, TokenisedDocument, pack, pack_ragged
 from pybench.preprocess.stream import InProcessStream, SlotStream
 from pybench.preprocess.vocabulary import vocabulary_size
 
@@ -27,6 +27,8 @@ class Encoder(Protocol):
     """What an in-process path implements."""
 
     end_id: int
+    made: Tokenised
+    """It grows where a document is tokenised, which may be long before it is given out."""
 
     def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
         """The documents of the corpus, once, in order."""
@@ -64,7 +66,8 @@ def open_batches(
     def make(room: Callable[[], NDArray[Any]]) -> Iterator[Batch]:
         return pack(_repeat(encoder, corpus, epochs), batch, seq_len, encoder.end_id, room)
 
-    return InProcessStream(make, (batch, seq_len), vocabulary_size(tokenizer) - 1, hash_ids)
+    shape = (batch, seq_len)
+    return InProcessStream(make, shape, vocabulary_size(tokenizer) - 1, hash_ids, made=lambda: encoder.made)
 
 
 def open_ragged(

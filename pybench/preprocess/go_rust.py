@@ -130,6 +130,10 @@ class GoRustStream(SlotStream):
     def slots(self) -> int:
         return self._reader.slots
 
+    @property
+    def ready(self) -> int:
+        return self._reader.ready
+
     def wait_ready(self) -> None:
         """Waits until the orchestrator has loaded the tokenizer and listed the corpus; not part of `wait_s`."""
         try:

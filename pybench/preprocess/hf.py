@@ -16,7 +16,7 @@ import tokenizers
 
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
-from pybench.preprocess.packing import TokenisedDocument
+from pybench.preprocess.packing import Tokenised, TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, malformed
 
 
@@ -32,6 +32,7 @@ class HfEncoder:
             raise malformed(tokenizer, str(error)) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self.made = Tokenised()
         self.end_id = end_of_text(self._tokenizer.token_to_id, tokenizer)
 
     def documents(self, corpus: Corpus) -> Iterator[TokenisedDocument]:
@@ -42,4 +43,6 @@ class HfEncoder:
                 raise not_utf8(place, error.start) from error
             # The batch call with one document: the plain call also computes character offsets.
             (encoding,) = self._tokenizer.encode_batch_fast([decoded], add_special_tokens=False)
-            yield TokenisedDocument(np.array(encoding.ids, np.uint32), len(text))
+            ids = np.array(encoding.ids, np.uint32)
+            self.made = self.made.with_documents(1, len(ids), len(text))
+            yield TokenisedDocument(ids, len(text))

@@ -32,6 +32,23 @@ class TokenisedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokenised:
+    """What a path in the process of the consumer has tokenised so far, delivered or not. ids: with those that end
+    documents. text_bytes: of these documents."""
+
+    ids: int = 0
+    text_bytes: int = 0
+
+    def with_documents(self, documents: int, ids: int, text_bytes: int) -> Tokenised:
+        """And so many documents more, of `ids` without those that end them."""
+        return Tokenised(self.ids + ids + documents, self.text_bytes + text_bytes)
+
+    def since(self, before: Tokenised) -> Tokenised:
+        """What came after."""
+        return Tokenised(self.ids - before.ids, self.text_bytes - before.text_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """ids: integers [batch, seq_len]. text_bytes: of all documents that end in this batch or an earlier one."""
 

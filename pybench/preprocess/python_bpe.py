@@ -27,7 +27,7 @@ import numpy as np
 from pybench.preprocess import unicode_classes
 from pybench.preprocess.corpus import Corpus
 from pybench.preprocess.documents import not_utf8
-from pybench.preprocess.packing import TokenisedDocument
+from pybench.preprocess.packing import Tokenised, TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, ids_of_added_tokens, malformed, read_tokenizer, refused
 
 # GPT-2 caches every word it has ever seen; this keeps the most recent, which are nearly all that come again.
@@ -73,6 +73,7 @@ class PythonEncoder:
             self._byte_ids = [vocabulary[character] for _, character in sorted(self._written.items())]
         except KeyError as error:
             raise refused(tokenizer, f"a vocabulary without the byte {error}") from error
+        self.made = Tokenised()
         self.end_id = end_of_text(self._special.get, tokenizer)
         self._special_patterns = _special_patterns(parsed["added_tokens"])
         self._word_pattern = gpt2_pattern()
@@ -84,7 +85,9 @@ class PythonEncoder:
                 decoded = text.decode()
             except UnicodeDecodeError as error:
                 raise not_utf8(place, error.start) from error
-            yield TokenisedDocument(np.array(self.encode(decoded), np.uint32), len(text))
+            ids = self.encode(decoded)
+            self.made = self.made.with_documents(1, len(ids), len(text))
+            yield TokenisedDocument(np.array(ids, np.uint32), len(text))
 
     def encode(self, text: str) -> list[int]:
         """The ids of one document."""

@@ -12,6 +12,7 @@ import fcntl
 import mmap
 import os
 import struct
+import termios
 from collections import deque
 from dataclasses import asdict, dataclass
 from types import TracebackType
@@ -269,6 +270,12 @@ class RingReader:
     def slots(self) -> int:
         """How many slots this reader may hold at a time."""
         return len(self._own)
+
+    @property
+    def ready(self) -> int:
+        """How many messages are there to be read without waiting, the end included."""
+        (unread_bytes,) = struct.unpack("i", fcntl.ioctl(self._filled, termios.FIONREAD, bytes(4)))
+        return len(self._messages) + int(unread_bytes) // MESSAGE.size
 
     def wait_ready(self) -> None:
         """Waits until the producer has loaded everything, then checks the header that it has completed."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pybench.errors import UsageError
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
-from pybench.preprocess.packing import Batch, Ids, hashed_form
+from pybench.preprocess.packing import Batch, Ids, Tokenised, hashed_form
 from pybench.preprocess.ring import FilledSlot
 
 STAGED_SLOTS = 4  # one that is filled, one on its way to a GPU, and room for both to be late
@@ -45,6 +45,16 @@ class SlotStream(ABC):
     def ids_sha256(self) -> str | None:
         """The hash of ids (see `packing`) of the delivered batches, or None when it was not asked for."""
         return None if self._hash is None else self._hash.hexdigest()
+
+    @property
+    def made(self) -> Tokenised | None:
+        """What was tokenised so far, delivered or not; None: in another process, or nothing is."""
+        return None
+
+    @property
+    def ready(self) -> int:
+        """How many batches another process has made ahead, which are taken without waiting."""
+        return 0
 
     @property
     @abstractmethod
@@ -102,6 +112,7 @@ class InProcessStream(SlotStream):
     """A stream over batches that are made in the calling thread, straight into where they are wanted.
 
     `make`: from a function that gives a flat array for each batch to the batches in these arrays (`packing.pack`).
+    `made`: what the maker has tokenised so far.
     """
 
     def __init__(
@@ -110,8 +121,10 @@ class InProcessStream(SlotStream):
         shape: tuple[int, int],
         largest_id: int,
         hash_ids: bool,
+        made: Callable[[], Tokenised] | None = None,
     ) -> None:
         super().__init__(hash_ids)
+        self._made = made
         self._shape = shape
         self._staging = staging(shape, largest_id)
         self._free = deque(range(len(self._staging)))
@@ -122,6 +135,10 @@ class InProcessStream(SlotStream):
         return (
             np.empty(self._shape, np.int64).reshape(-1) if self._into is None else self._staging[self._into].reshape(-1)
         )
+
+    @property
+    def made(self) -> Tokenised | None:
+        return None if self._made is None else self._made()
 
     @property
     def memory(self) -> NDArray[np.uint8]:

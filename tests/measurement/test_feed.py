@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,17 @@ def test_a_corpus_that_goes_away_while_a_batch_is_in_hand_ends_with_its_error(co
     with pytest.raises(InputError, match=r"7\.txt"):
         run_on()
     assert waited
+
+
+def test_what_another_process_made_ahead_is_used_up(corpus: Path) -> None:
+    with TokenFeed(request_of(CASE.with_factors(path="go_rust"), corpus)) as feed:
+        feed.skip()
+        while feed._stream.ready < feed._stream.slots // 2:
+            time.sleep(0.001)
+        before = feed._stream.tokens
+        feed.use_up()
+        taken = (feed._stream.tokens - before) // (CASE.batch * CASE.seq_len)
+        assert taken >= feed._stream.slots // 2 + feed._stream.slots
+    with TokenFeed(request_of(CASE.with_factors(path="rust"), corpus)) as feed:
+        feed.use_up()
+        assert feed._stream.tokens == 0

@@ -84,6 +84,32 @@ def test_a_corpus_that_is_read_again_raises_a_caution(corpus: Path) -> None:
     assert "corpus_wrapped" not in codes(run(TEXT.with_factors(iterations=30), {"corpus": corpus}))
 
 
+@pytest.mark.parametrize("path", ["python", "hf", "rust"])
+def test_a_window_inside_a_document_has_no_rate(tmp_path: Path, path: str) -> None:
+    (tmp_path / "book.txt").write_text("It was the best of times, it was the worst of times.\n" * 800)
+    case = TEXT.with_factors(path=path, iterations=30)
+    result = run(case, {"corpus": tmp_path / "book.txt"})
+    for name in ("throughput_tokens_per_s", "throughput_samples_per_s", "cpu_energy_per_token_estimate_j"):
+        found = result.metrics[name]
+        assert (found.value, found.interval) == (None, None), name
+        assert [str(reason.code) for reason in found.reasons] == ["nothing_counted"], name
+    assert result.metrics["text_mb_per_s"].value is None
+
+
+@pytest.mark.parametrize("path", ["python", "hf", "rust"])
+def test_a_rate_is_of_what_was_tokenized_in_the_window(tmp_path: Path, path: str) -> None:
+    text = "It was the best of times, it was the worst of times.\n" * 800
+    (tmp_path / "book.txt").write_text(text)
+    case = TEXT.with_factors(path=path, iterations=330, warmup_iterations=0)
+    result = run(case, {"corpus": tmp_path / "book.txt"})
+    times = result.tables["iterations"]
+    took_s = (times["host_ns"].sum() + times["gap_ns"][1:].sum()) * 1e-9
+    # 1.76 documents of 12,000 tokens and their end were taken, so two were tokenized.
+    assert result.metrics["throughput_tokens_per_s"].value == pytest.approx(2 * 12_001 / took_s)
+    assert result.metrics["throughput_samples_per_s"].value == pytest.approx(2 * 12_001 / case.seq_len / took_s)
+    assert result.metrics["text_mb_per_s"].value == pytest.approx(2 * len(text) / 1e6 / took_s)
+
+
 def test_text_of_no_finished_document_has_no_rate() -> None:
     assert tokenize._text_rate(0, 1.0).value is None
     assert tokenize._text_rate(0, 1.0).reasons
