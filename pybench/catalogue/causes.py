@@ -200,6 +200,11 @@ class Cause(ReasonRow):
     NO_PATH = _unsupported(
         "no_path_<path>_in_<runtime>", "the runtime tokenizes itself, by another path", "set `path: go_rust`"
     )
+    BATCH_OVER_SLOT = _unsupported(
+        "batch_over_slot",
+        "a batch has more ids than a slot of the ring of `go_rust`",
+        "lower `batch` or `seq_len`, or take `path: rust`",
+    )
     NO_TEXT = _unsupported(
         "no_text_for_<runtime>", "the model takes no text, or is your own file", "take `runtime: onnxruntime`"
     )

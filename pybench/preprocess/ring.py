@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.errors import PybenchError, UsageError
+from pybench.catalogue.causes import Cause
+from pybench.errors import PybenchError, UnsupportedError, UsageError
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 
 MAGIC = b"PYBRING\0"
@@ -71,10 +72,13 @@ class RingLayout:
     ragged: bool = False
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or self.seq_len < 1 or self.batch * self.seq_len > SLOT_TOKENS_MAX:
-            raise UsageError(
-                f"a batch of {self.batch} rows of {self.seq_len} ids is impossible",
-                hint=f"both at least 1, together at most {SLOT_TOKENS_MAX} ids",
+        if self.batch < 1 or self.seq_len < 1:
+            raise UsageError(f"a batch of {self.batch} rows of {self.seq_len} ids is impossible", hint="at least 1")
+        if self.tokens > SLOT_TOKENS_MAX:
+            raise UnsupportedError(
+                f"a batch of {self.batch} rows of {self.seq_len} ids has more than a slot's {SLOT_TOKENS_MAX} ids",
+                code=Cause.BATCH_OVER_SLOT,
+                hint="lower `batch` or `seq_len`, or take `path: rust`",
             )
         if not 1 <= self.slots <= SLOTS_MAX:
             raise UsageError(f"a ring of {self.slots} slots is impossible", hint=f"1 to {SLOTS_MAX}")

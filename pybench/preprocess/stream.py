@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pybench.errors import UsageError
+from pybench.errors import DeviceMemoryError
 from pybench.measure.timing.clock import NANOSECONDS_PER_SECOND, monotonic_ns
 from pybench.preprocess.packing import Batch, Ids, Tokenised, hashed_form
 from pybench.preprocess.ring import FilledSlot
@@ -178,6 +178,10 @@ def staging(shape: tuple[int, int], largest_id: int, slots: int = STAGED_SLOTS) 
     try:
         pages = mmap.mmap(-1, count * np.dtype(kind).itemsize)
     except (OSError, ValueError, OverflowError) as error:
-        raise UsageError(f"no memory for {slots} batches of {shape[0]} x {shape[1]} ids: {error}") from error
+        raise DeviceMemoryError(
+            f"no memory for {slots} batches of {shape[0]} x {shape[1]} ids: {error}",
+            evidence=f"{type(error).__name__}: {error}",
+            hint="choose a smaller batch or sequence; nothing is retried smaller",
+        ) from error
     made: NDArray[Any] = np.frombuffer(pages, kind, count)
     return made.reshape(slots, *shape)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pybench.errors import InputError, UsageError
+from pybench.errors import DeviceMemoryError, InputError, UsageError
 from pybench.preprocess import find_tokenizer, open_batches, resolve_corpus, vocabulary_size
 
 TOK32K = find_tokenizer("tok32k")
@@ -117,6 +117,13 @@ def test_impossible_numbers_are_a_usage_error(folder: Path, shape: tuple[int, in
     batch, seq_len, threads = shape
     with pytest.raises(UsageError):
         open_batches("rust", TOK32K, resolve_corpus(str(folder)), batch, seq_len, threads)
+
+
+@pytest.mark.parametrize("path", ["none", "rust"])
+def test_batches_without_memory_are_told_with_evidence(folder: Path, path: str) -> None:
+    with pytest.raises(DeviceMemoryError, match="no memory for") as caught:
+        open_batches(path, TOK32K, resolve_corpus(str(folder)), 1 << 30, 1 << 20, 1)
+    assert "memory" in caught.value.evidence.lower()
 
 
 def test_an_unknown_path_names_those_there_are(folder: Path) -> None:

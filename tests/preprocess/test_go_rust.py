@@ -74,8 +74,8 @@ def test_a_bad_tokenizer_is_an_input_error_that_names_it(folder: Path, tmp_path:
         open_batches("go_rust", bad, resolve_corpus(str(folder)), 1, 16, 1)
 
 
-def test_an_impossible_batch_is_a_usage_error(folder: Path) -> None:
-    with pytest.raises(UsageError):
+def test_a_batch_over_a_slot_is_unsupported(folder: Path) -> None:
+    with pytest.raises(UnsupportedError, match="268435456 ids"):
         open_batches("go_rust", TOKENIZER, resolve_corpus(str(folder)), 1 << 20, 1 << 20, 1)
 
 

@@ -315,9 +315,7 @@ def test_closing_leaves_no_file_descriptor_behind() -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-@pytest.mark.parametrize(
-    ("batch", "seq_len", "slots"), [(0, 5, 1), (3, 0, 1), (1 << 15, 1 << 14, 1), (3, 5, 0), (3, 5, 4097)]
-)
+@pytest.mark.parametrize(("batch", "seq_len", "slots"), [(0, 5, 1), (3, 0, 1), (3, 5, 0), (3, 5, 4097)])
 def test_an_impossible_shape_is_a_usage_error(batch: int, seq_len: int, slots: int) -> None:
     with pytest.raises(UsageError):
         RingLayout(batch, seq_len, slots)
