@@ -175,6 +175,11 @@ class CautionCode(Enum):
         "the labels have fewer classes than the model has outputs, so class n was compared with output n",
         "name all classes in the order of the outputs in `classes.txt` next to the class folders (docs/user/models.md)",
     )
+    TOKENIZING_UNEVEN = (
+        "tokenizing_uneven",
+        "the window has less than half, or more than twice, the tokenizing that its batches need",
+        "raise `iterations`, or give a corpus of shorter documents: a path in the process tokenizes whole ones",
+    )
     CORPUS_WRAPPED = (
         "corpus_wrapped",
         "the corpus was too short and was read again, with the cache of the tokenizer already warm",

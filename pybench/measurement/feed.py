@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 # Ids that the hash covers, in whole batches: about 450 kB of text, a second of the slowest path.
 HASHED_IDS = 1 << 17
 
+# From which ratio of tokens tokenised in a window to those taken in it, or the reverse, it does not show a path's cost.
+UNEVEN = 2.0
+
 # What an iteration is timed from and to, for results.
 PERIOD = "from the launch of its batch until its end, with the fetching of the next batch inside"
 
@@ -387,4 +390,14 @@ def record_fed(
     )
     result.metrics |= feed.metrics()
     result.cautions += cautions
+    if made is not None and begin is None:
+        result.cautions += tokenizing_cautions(made.ids, amounts.tokens * request.case.iterations)
     return FedMeasurement(result, text_bytes, recorder.timed_s, made)
+
+
+def tokenizing_cautions(tokenised: int, taken: int) -> list[Caution]:
+    """A doubt about a window that feels a path by chance: by how many documents are tokenised inside it."""
+    if taken / UNEVEN <= tokenised <= taken * UNEVEN:
+        return []
+    detail = f"{tokenised} tokens were tokenized and {taken} taken"
+    return [Caution(CautionCode.TOKENIZING_UNEVEN, detail, "wait_share_ratio")]

@@ -96,6 +96,15 @@ def test_a_window_inside_a_document_has_no_rate(tmp_path: Path, path: str) -> No
     assert result.metrics["text_mb_per_s"].value is None
 
 
+def test_a_model_fed_inside_a_document_has_a_caution(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("It was the best of times, it was the worst of times.\n" * 800)
+    case = TRAIN.with_factors(model="tinylm-tiny", path="python", corpus="text")
+    assert "tokenizing_uneven" in codes(run(case, {"corpus": tmp_path / "book.txt"}))
+    (tmp_path / "note.txt").write_text("It was the best of times.\n")
+    assert "tokenizing_uneven" not in codes(run(case, {"corpus": tmp_path / "note.txt"}))
+    assert "tokenizing_uneven" not in codes(run(case.with_factors(path="none"), {}))
+
+
 @pytest.mark.parametrize("path", ["python", "hf", "rust"])
 def test_a_rate_is_of_what_was_tokenized_in_the_window(tmp_path: Path, path: str) -> None:
     text = "It was the best of times, it was the worst of times.\n" * 800
