@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pybench.campaign.directory import RunDirectory
-from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES
+from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_SAMPLES
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.energy import read_recording
