@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
+from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
 from pybench.report.font_subsets import cut_once
 from pybench.report.ticks import placed_once
@@ -41,6 +42,7 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis
 _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
+_LOG_FROM_ENDS = 50.0  # with the ends of their intervals: on a linear axis all values would be in one place
 _LABEL_CHARACTERS = 60  # of a row, which take half of that width
 MARKED = "data-cases"  # an attribute of an SVG's groups
 ID_CHARACTERS = 12  # of a case's id, as in tables
@@ -217,9 +219,16 @@ def log_scale(axes: Axes, axis: str = "x") -> None:
     set_scale(PlainLogScale(target))
 
 
-def spans_widely(values: Collection[float]) -> bool:
-    """Whether values are for a logarithmic axis: all above 0, and far apart."""
-    return bool(values) and min(values) > 0 and max(values) / min(values) > _LOG_FROM
+def spans_widely(values: Collection[float], estimates: Iterable[Estimate] = ()) -> bool:
+    """Whether values are for a logarithmic axis: all above 0, and far apart. `estimates`: whose intervals are drawn,
+    too; those of few blocks can be so long that a linear axis shows nothing else."""
+    ends = [end for one in estimates for end in (one.lower, one.upper) if end is not None]
+    return _spread(values) > _LOG_FROM or _spread([*values, *ends]) > _LOG_FROM_ENDS
+
+
+def _spread(values: Collection[float]) -> float:
+    """The largest over the smallest; 1 without values, or where one is not above 0."""
+    return max(values) / min(values) if values and min(values) > 0 else 1.0
 
 
 def plain_log_ticks(axes: Axes, axis: str = "x") -> None:

@@ -98,6 +98,6 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         draw_line(axes, position, line)
     axes.set_ylabel(panel.y_label)
     axes.margins(x=0.08, y=0.12)
-    drawn = [estimate.value for line in panel.lines for _, estimate in line.points]
-    if spans_widely(drawn):
+    drawn = [estimate for line in panel.lines for _, estimate in line.points]
+    if spans_widely([estimate.value for estimate in drawn], drawn):
         plain_log_ticks(axes, "y")

@@ -190,7 +190,7 @@ def _draw(number: int, curve: Curve) -> Picture:
     every = [point for line in curve.lines for point in line.points]
     if spans_widely([point.at for point in every]):
         plain_log_ticks(axes, "x")
-    if spans_widely([point.estimate.value for point in every]):
+    if spans_widely([point.estimate.value for point in every], [point.estimate for point in every]):
         plain_log_ticks(axes, "y")
     elif min(point.estimate.value for point in every) >= 0:
         axes.set_ylim(bottom=0)

@@ -119,9 +119,9 @@ def _draw(number: int, found: PlaneFinding, *, many: bool) -> Picture:
         _draw_group(axes, position, name, members, left)
     axes.margins(0.14, 0.12)
     drawn = [point for members in groups.values() for point in members]
-    if spans_widely([point.x.value for point in drawn]):
+    if spans_widely([point.x.value for point in drawn], [point.x for point in drawn]):
         plain_log_ticks(axes, "x")
-    if spans_widely([point.y.value for point in drawn]):
+    if spans_widely([point.y.value for point in drawn], [point.y for point in drawn]):
         plain_log_ticks(axes, "y")
     axes.set_xlabel(metric_title(found.x, x_unit))
     axes.set_ylabel(metric_title(found.y, y_unit))

@@ -68,7 +68,7 @@ def _draw_cases(workload: Workload, name: str, cases: Mapping[int, tuple[Case, M
     else:
         _draw_many(axes, findings, unit)
         number_rows(axes, max(findings))
-    if spans_widely([value / unit.scale for value in every]):
+    if spans_widely(every, [finding.estimate for finding in findings.values() if finding.estimate is not None]):
         plain_log_ticks(axes)
     else:
         axes.set_xlim(left=0)
