@@ -9,7 +9,9 @@ matplotlibrc, and the version of zlib that would compress a PDF.
 from __future__ import annotations
 
 import io
+import math
 import re
+import textwrap
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -40,10 +42,14 @@ GREY = "#8a8a8a"
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _LOG_FROM = 5.0  # values that span more than this factor get a logarithmic axis
+_LOG_FROM_ENDS = 50.0  # with the ends of their intervals: on a linear axis all values would be in one place
 _FEW_TICKS_FROM = 1000.0  # an axis that spans more gets powers of ten only
 WIDTH_INCH = 7.2  # two columns of a usual paper
-_LOG_FROM_ENDS = 50.0  # with the ends of their intervals: on a linear axis all values would be in one place
 _LABEL_CHARACTERS = 60  # of a row, which take half of that width
+_LEGEND_CHARACTERS = 56  # of a line of a legend, which take half of that width
+_COLUMN_CHARACTERS = 46  # the same, where two legends are side by side
+_LINE_INCH = 0.173  # of a legend
+_LINES_BELOW = 4  # of a legend below axes, for which every figure has room
 MARKED = "data-cases"  # an attribute of an SVG's groups
 ID_CHARACTERS = 12  # of a case's id, as in tables
 _MARK = re.compile(r'id="cases ([0-9a-f ]*)"')
@@ -196,8 +202,37 @@ def inline(shown: Picture) -> str:
 
 
 def pick(position: int) -> tuple[str, str]:
-    """(colour, marker) of the n-th group."""
-    return CYCLE[position % len(CYCLE)], MARKERS[position % len(MARKERS)]
+    """(colour, marker) of the n-th group: 49 groups have 49 pairs."""
+    return CYCLE[position % len(CYCLE)], MARKERS[(position + position // len(CYCLE)) % len(MARKERS)]
+
+
+def legend_beside(axes: Axes, title: str | None = None) -> None:
+    """Names of the groups, right of the axes. The figure becomes as high as they need."""
+    handles, names = axes.get_legend_handles_labels()
+    folded = [_folded(name) for name in names]
+    axes.legend(handles, folded, loc="upper left", bbox_to_anchor=(1.0, 1.0), title=title)
+    lines = _lines(folded) + (1 if title is None else 2)
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        figure.set_figheight(max(figure.get_figheight(), lines * _LINE_INCH))
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """Names of the groups of these axes, below all axes of the figure, which becomes as high as they need."""
+    handles, names = axes.get_legend_handles_labels()
+    folded = [_folded(name) for name in names]
+    columns = 2 if len(names) > 1 and max(map(len, names)) <= _COLUMN_CHARACTERS else 1
+    figure.legend(handles, folded, loc="outside lower center", ncols=columns)
+    lines = math.ceil(_lines(folded) / columns)
+    figure.set_figheight(figure.get_figheight() + max(lines - _LINES_BELOW, 0) * _LINE_INCH)
+
+
+def _folded(name: str) -> str:
+    return "\n".join(textwrap.wrap(name, _LEGEND_CHARACTERS)) or name
+
+
+def _lines(folded: Iterable[str]) -> int:
+    return sum(name.count("\n") + 1 for name in folded)
 
 
 def label_rows(axes: Axes, labels: list[str]) -> None:

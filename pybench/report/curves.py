@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.case import Case
-from pybench.report.canvas import WIDTH_INCH, Picture, mark_cases, pick, picture, plain_log_ticks, spans_widely
+from pybench.report.canvas import (
+    WIDTH_INCH,
+    Picture,
+    legend_below,
+    mark_cases,
+    pick,
+    picture,
+    plain_log_ticks,
+    spans_widely,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,8 +60,7 @@ def draw_curves(name: str, title: str, caption: str, x_label: str, panels: Seque
         _draw_panel(axes, panel)
         axes.set_xlabel(x_label)
     if any(line.name for panel in panels for line in panel.lines):
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2))
+        legend_below(figure, grid[0][0])
     return picture(name, title, caption, figure)
 
 

@@ -10,7 +10,7 @@ from pybench.analysis.findings.crossings import Crossing, CurveLine
 from pybench.analysis.findings.curves import Curve
 from pybench.analysis.statistics.estimate import Estimate
 from pybench.catalogue.metrics import Metric
-from pybench.report.canvas import GREY, WIDTH_INCH, Picture, picture, plain_log_ticks, spans_widely
+from pybench.report.canvas import GREY, WIDTH_INCH, Picture, legend_beside, picture, plain_log_ticks, spans_widely
 from pybench.report.curves import Line, draw_line
 from pybench.report.labels import case_text, comparison_label, metric_title, naming_factors
 from pybench.report.numbers import DisplayUnit, display_unit, format_estimate
@@ -196,7 +196,7 @@ def _draw(number: int, curve: Curve) -> Picture:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(_words(curve.factor))
     axes.set_ylabel(metric_title(curve.metric, unit) if curve.contrast is None else _ratio_label(curve))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(axes)
     title = f"{_title(curve)} over {_words(curve.factor)}"
     return picture(f"curve-{number}", title, _caption(curve), figure)
 

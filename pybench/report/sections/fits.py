@@ -16,7 +16,7 @@ from pybench.analysis.findings.cases import CaseFinding
 from pybench.catalogue.metrics import METRICS
 from pybench.catalogue.workloads import TO_TARGET
 from pybench.dataset.learning_curves import LearningCurves, read_learning_curves
-from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, pick, picture
+from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, legend_below, pick, picture
 from pybench.report.labels import case_names
 from pybench.report.numbers import format_plain
 from pybench.report.sections.elements import Element, Material, Paragraph, Pictures, Section, Sentences, Tables
@@ -175,8 +175,7 @@ def _draw(name: str, model: str, members: Sequence[tuple[LearningCurves, str]]) 
         axes.xaxis.get_major_locator().set_params(integer=True)
     for target in sorted({curves.case.target_top1_percent or 0.0 for curves, _ in members}):
         accuracy.axhline(target, color=GREY, linewidth=0.8, linestyle=":")
-    handles, labels = accuracy.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 2))
+    legend_below(figure, accuracy)
     caption = "One line a run; it ends when it reached the target (dotted) or diverged, or with the last epoch allowed."
     return picture(name, f"{model}: accuracy and loss over epochs", caption, figure)
 

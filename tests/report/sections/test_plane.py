@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.report import write_report
@@ -62,6 +64,18 @@ def test_a_figure_has_a_ring_for_each_case_of_the_front(tmp_path: Path) -> None:
     marks = {name: len(set(re.findall(r'data-cases="([^" ]+)', svg))) for name, svg in found.items()}
     assert set(marks.values()) == {3}
     assert rings["plane-1"] == 2 * rings["plane-energy-latency-1"] > 0
+
+
+@pytest.mark.parametrize(("characters", "is_named"), [(20, True), (150, False)])
+def test_points_have_names_that_leave_room_for_them(tmp_path: Path, characters: int, is_named: bool) -> None:
+    cases = [INFER.with_factors(checkpoint=f"{number}{'n' * characters}.pt") for number in (1, 2)]
+    builder = CampaignBuilder(tmp_path / "c", cases, repetitions=1, declared=[])
+    for number, case in enumerate(cases, start=1):
+        builder.run(case, 1, {"latency_mean_ms": 1.0 * number, "cpu_energy_per_sample_j": 3.0 / number})
+    page = write_report(load(builder.path))
+    svg = (page.parent / "figures" / "plane-energy-latency-1.svg").read_text()
+    assert ("nnn.pt<" in svg) is is_named
+    assert ("tables/fronts.csv names all 2 points." in page.read_text()) is not is_named
 
 
 def test_a_campaign_without_a_trade_off_has_neither(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pybench.analysis.findings.path_costs import INDIFFERENT, PathCost
 from pybench.case import Case
 from pybench.catalogue.paths import PATHS
 from pybench.catalogue.units import MEGA
-from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, log_scale, picture, plain_log_ticks
+from pybench.report.canvas import GREY, WIDTH_INCH, Drawing, Picture, legend_beside, log_scale, picture, plain_log_ticks
 from pybench.report.curves import Line, draw_line
 from pybench.report.labels import case_text, varying_factors
 from pybench.report.numbers import format_estimate
@@ -44,7 +44,7 @@ def _draw(costs: Sequence[PathCost]) -> Picture:
         _draw_panel(axes, title, members)
     _limit(grid[0][0], [size.relative.value for cost in costs for size in cost.sizes])
     grid[0][0].set_ylabel("Throughput relative to path none")
-    grid[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="Path")
+    legend_beside(grid[0][-1], "Path")
     caption = (
         "Throughput of each path relative to synthetic ids through the same interface, paired within blocks, with "
         "95 % intervals. The panel cuts long bars. At 1 a path costs nothing; the shaded area, from "

@@ -21,6 +21,7 @@ from pybench.report.canvas import (
     WIDTH_INCH,
     Drawing,
     Picture,
+    legend_beside,
     mark_cases,
     pick,
     picture,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NAMED_POINTS = 40  # of a figure; the names of more hide each other, and take most of its time
+_NAME_CHARACTERS = 48  # of a point; with longer ones nothing is left for what is drawn
 _MOST_OF_A_PLANE = 6  # figures, half a second each; the table has the fronts of all models
 _OPEN = "several accuracies belong to this case"
 _NOTES = (
@@ -109,8 +111,10 @@ def _draw(number: int, found: PlaneFinding, *, many: bool) -> Picture:
     x_unit = display_unit(found.x.unit, [point.x.value for point in found.points])
     y_unit = display_unit(found.y.unit, [point.y.value for point in found.points])
     varying = varying_factors([point.case for point in found.points])
-    are_named = len(found.points) <= _NAMED_POINTS
-    left = [name for name in varying if name not in ("runtime", "precision", "model")] if are_named else []
+    names = [name for name in varying if name not in ("runtime", "precision", "model")]
+    longest = max(len(case_text(point.case, names)) for point in found.points)
+    are_named = len(found.points) <= _NAMED_POINTS and longest <= _NAME_CHARACTERS
+    left = names if are_named else []
     groups: dict[str, list[PlanePoint]] = {}
     for point in found.points:
         place = replace(point, x=point.x.scaled(1 / x_unit.scale), y=point.y.scaled(1 / y_unit.scale))
@@ -125,7 +129,7 @@ def _draw(number: int, found: PlaneFinding, *, many: bool) -> Picture:
         plain_log_ticks(axes, "y")
     axes.set_xlabel(metric_title(found.x, x_unit))
     axes.set_ylabel(metric_title(found.y, y_unit))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    legend_beside(axes)
     title = f"{found.plane.title}: {found.model}" if many else found.plane.title
     return picture(f"{found.plane.name}-{number}", title, _caption(found, are_named=are_named), figure)
 
