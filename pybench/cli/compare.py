@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
@@ -92,7 +93,7 @@ def compare(
         print_tables(comparison_tables(comparison))
         if comparison.changes:
             print("\n" + "\n".join(comparison_sentences(comparison)))
-    _judge(comparison, before, after)
+    _judge(comparison, before, after, metric or [])
 
 
 def _write(option: str, file: Path, text: str, *, mode: Literal["a", "w"]) -> None:
@@ -106,10 +107,15 @@ def _write(option: str, file: Path, text: str, *, mode: Literal["a", "w"]) -> No
         ) from error
 
 
-def _judge(comparison: Comparison, before: Path, after: Path) -> None:
+def _judge(comparison: Comparison, before: Path, after: Path, metrics: Sequence[str]) -> None:
     """Raises UsageError where nothing could be judged, RegressionError where a metric became worse."""
     from pybench.analysis.findings.changes import Change
 
+    if not comparison.changes and comparison.runs_before and comparison.runs_after and metrics:
+        raise UsageError(
+            f"no case that {before} and {after} share has {' or '.join(metrics)}, so nothing was compared",
+            hint="tables/metrics.csv of a report lists the metrics of each case",
+        )
     if not comparison.changes:
         raise UsageError(
             f"{before} and {after} have no case with a number on both sides, so nothing was compared",

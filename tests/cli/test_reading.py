@@ -169,6 +169,13 @@ def test_compare_of_an_unknown_metric_is_two_and_names_the_nearest(typical: Path
     assert "did you mean latency_p50_ms?" in result.stderr
 
 
+def test_compare_of_a_metric_that_no_case_has_is_two_and_names_it(typical: Path) -> None:
+    result = _pybench("compare", typical, typical, "--metric", "wait_share_ratio")
+    assert result.returncode == EXIT_USAGE
+    assert f"no case that {typical} and {typical} share has wait_share_ratio" in result.stderr
+    assert "factors" not in result.stderr
+
+
 def test_compare_judges_only_the_metrics_named(typical: Path) -> None:
     result = _pybench("compare", typical, typical, "--metric", "model_bytes", "--json")
     assert {change["metric"] for change in json.loads(result.stdout)["changes"]} == {"model_bytes"}
