@@ -6,6 +6,7 @@ Without criteria the panels are the headline metrics, against no effect. Colour 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,7 @@ _LOOKS = {
     None: (BLUE, "o"),
 }
 _SHADE = "#f1f6fa"  # where a threshold is kept
+_PANELS_IN_A_ROW = 2  # titles of three would run into each other beside long labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +127,31 @@ def _draw(
 
     is_named = len(verdicts) <= NAMED_ROWS
     height = 1.05 + 0.27 * len(verdicts) if is_named else HEIGHT_INCH
-    figure, grid = plt.subplots(1, len(panels), figsize=(WIDTH_INCH, height), squeeze=False, sharey=True)
+    columns = min(len(panels), _PANELS_IN_A_ROW)
+    lines = math.ceil(len(panels) / columns)
+    figure, grid = plt.subplots(lines, columns, figsize=(WIDTH_INCH, lines * height), squeeze=False, sharey=True)
     rows = range(len(verdicts)) if is_named else [*verdicts]
-    for axes, panel in zip(grid[0], panels, strict=True):
+    for axes, panel in zip(grid.flat, panels, strict=False):
         (_draw_marks if is_named else _draw_many)(axes, dict(zip(rows, panel.marks, strict=True)))
         _draw_panel(axes, panel)
-    if is_named:
-        context = context_factors(contrast, subjects(verdicts.values()))
-        label_rows(grid[0][0], [_row_label(verdict, contrast, context) for verdict in verdicts.values()])
-    else:
-        number_rows(grid[0][0], max(verdicts))
-    for axes in grid[0][1:]:
+    for first in grid[:, 0]:
+        if is_named:
+            context = context_factors(contrast, subjects(verdicts.values()))
+            label_rows(first, [_row_label(verdict, contrast, context) for verdict in verdicts.values()])
+        else:
+            number_rows(first, max(verdicts))
+    for axes in grid[:, 1:].flat:
         axes.tick_params(axis="y", length=0, labelleft=False)
         axes.grid(visible=False, axis="y")
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
     judged = (
         "The dashed line is the threshold; values in the shaded area satisfy it. "
         "Circles are accepted, crosses rejected, diamonds undecided"
     )
     reading = judged if contrast.contrast.accept else "The line marks no effect"
-    first = next(iter(verdicts.values()))
-    baseline = case_text(first.subject.baseline, contrast.contrast.baseline)
+    subject = next(iter(verdicts.values())).subject
+    baseline = case_text(subject.baseline, contrast.contrast.baseline)
     caption = f"Each candidate compared with its baseline ({baseline}), with 95 % intervals. {reading}."
     if not is_named:
         caption += f" Rows are the candidates in the order of {_table_name(number, contrast)}."
