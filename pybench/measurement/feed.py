@@ -221,9 +221,11 @@ class TokenFeed(Feed):
         self._stream.give_back(slot.index)
 
     def use_up(self) -> None:
-        """Takes what another process has made ahead, and as much again while that process works, so that a window of
-        nothing but taking has as much of its work as it takes. Where that process is the faster one, batches never run
-        out, and a few rounds are enough."""
+        """Takes what another process has made ahead, and as much again while that process works.
+
+        A window of nothing but taking then has as much of its work as it takes. Where that process is the faster one,
+        batches never run out, and a few rounds are enough.
+        """
         slots = self._stream.slots
         ahead = 0
         while self._stream.ready and ahead < 4 * slots:

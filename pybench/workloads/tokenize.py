@@ -3,9 +3,9 @@
 
 Reports tokens and text a second, the share of the window in which the consumer waited, and the hash of the first
 batches. The hash is equal on every path that tokenizes exactly. Without a model the consumer only takes batches: the
-path's own speed. It is that of what is tokenized in the window, not of what is taken there: a path in this process
-tokenizes a whole document, or several, when the first of its batches is taken, and the window may begin behind that.
-An orchestrator in a process of its own has filled its ring by then, so these batches are taken before the window.
+path's own speed. That is the speed of what is tokenized in the window, and not of what is taken there. A path in this
+process tokenizes whole documents when the first of their batches is taken, and the window may begin behind that. An
+orchestrator in a process of its own has filled its ring by then, so these batches are taken before the window.
 """
 
 from __future__ import annotations
