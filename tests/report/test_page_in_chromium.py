@@ -96,6 +96,24 @@ def test_a_click_on_a_column_sorts_by_number_and_missing_stay_last(browser: Brow
     assert shown[-1].startswith("—")
 
 
+def test_a_blank_cell_stays_behind_numbers(browser: Browser) -> None:
+    """As of a metric without an absolute uncertainty, which this campaign lacks: one cell is made blank."""
+    browser.evaluate("""
+(() => {
+  const table = document.querySelector('#table-metrics table');
+  const index = Array.from(table.tHead.rows[0].cells).findIndex((head) => head.textContent === 'Mean');
+  const cell = table.tBodies[0].rows[0].cells[index];
+  cell.replaceChildren();
+  cell.removeAttribute('data-sort');
+})()
+""")
+    for direction in ("ascending", "descending"):
+        script = COLUMN.replace("#table-cases-infer", "#table-metrics").format(title="Mean", clicks=1)
+        sorted_as, shown = browser.evaluate(script)
+        assert sorted_as == direction
+        assert _values([text for text in shown[shown.index("") :] if text]) == []
+
+
 def test_text_sorts_as_text(browser: Browser) -> None:
     _, shown = browser.evaluate(COLUMN.format(title="Precision", clicks=1))
     assert shown == sorted(shown)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from pybench import _native
@@ -70,6 +70,7 @@ class CpuEnergy:
         if not any(domain.kind == "package" for domain in self.domains):
             self.domains = []
         self._stopping = Event()
+        self._reading = Lock()  # of a counter and its total, which the poller reads, too
         self._poller: Thread | None = None
 
     def start(self) -> None:
@@ -84,8 +85,9 @@ class CpuEnergy:
             self._poller.join()
 
     def read(self) -> CpuReading:
-        now_ns = monotonic_ns()
-        return CpuReading({domain.name: domain.accumulator.update(now_ns) for domain in self.domains})
+        with self._reading:
+            now_ns = monotonic_ns()
+            return CpuReading({domain.name: domain.accumulator.update(now_ns) for domain in self.domains})
 
     def difference(self, window: Window, begin: CpuReading, end: CpuReading) -> Quantity:
         """The energy between two readings at the window's edges, in J; null when any of the domains was not read."""

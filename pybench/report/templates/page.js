@@ -224,7 +224,7 @@ function sort(table, column) {
 }
 
 function keyOf(cell) {
-  const isMissing = cell.hasAttribute("data-missing");
+  const isMissing = cell.hasAttribute("data-missing") || !cell.textContent.trim();
   return { text: cell.textContent, number: Number(cell.getAttribute("data-sort") ?? NaN), isMissing };
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,6 +108,29 @@ def test_more_energy_than_a_package_can_draw_is_not_counted(machine: Machine) ->
     quantity = energy.difference(WINDOW, before, after)
     assert quantity.valid is False
     assert str(quantity.reasons[0]).startswith("implausible")
+
+
+def test_two_threads_that_read_at_once_take_turns(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.add_zone("intel-rapl:0", "package-0")
+    energy = machine.energy()
+    before = energy.read().totals_j
+    read_file = PowercapFile.read
+    poller = threading.Thread(target=energy.read)
+
+    def read(file: PowercapFile) -> float:
+        value_j = read_file(file)
+        if threading.current_thread() is not poller:
+            machine.rise(10)
+            poller.start()
+            poller.join(0.2)  # it would store a later value first
+        return value_j
+
+    monkeypatch.setattr(PowercapFile, "read", read)
+    energy.read()
+    poller.join()
+    accumulator = energy.domains[0].accumulator
+    assert accumulator.trouble is None
+    assert accumulator.total_j - before["package-0"] == pytest.approx(10)
 
 
 def test_no_counter_is_null_with_reasons_and_never_zero(machine: Machine) -> None:
