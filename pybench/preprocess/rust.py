@@ -15,7 +15,7 @@ from pybench.preprocess.packing import Tokenised, TokenisedDocument
 from pybench.preprocess.vocabulary import end_of_text, malformed, read_error, refused
 
 # One call for many small files: a call costs microseconds, its text milliseconds, and its ids stay in the cache. A
-# mebibyte was 3 % faster, and would be tokenised in one iteration for hundreds of batches, more than a window has.
+# mebibyte is hardly faster, and would be tokenised in one iteration for hundreds of batches, more than a window has.
 GATHERED_BYTES = 1 << 17
 
 
