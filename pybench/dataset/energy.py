@@ -157,13 +157,16 @@ def _read_channel(file: Path, value: str) -> tuple[Numbers, Numbers]:
 
 
 def _times_s(table: pl.DataFrame) -> Numbers:
-    """Begin and end of each row, from its gap and its length.
+    """Begin and end of each row; a table of an older pybench has them, and one of now has gaps and lengths.
 
-    Raises PolarsError for a table that has none, text in their place, or a row without a gap: the times of all rows
+    Raises PolarsError for a table that has neither, text in their place, or a row without a gap: the times of all rows
     after it would be lost.
     """
-    names = ["gap_ns", *(["call_ns"] if "call_ns" in table.columns else [])]
-    intervals = table.select(pl.col(names).cast(pl.Int64))
+    older = [name for name in ("call_s", "time_s", "return_s") if name in table.columns]
+    if older:
+        times_s: Numbers = table.select(pl.col(older[0], older[-1]).cast(pl.Float64)).to_numpy()
+        return times_s[:, [0, -1]]
+    intervals = table.select(pl.col(name).cast(pl.Int64) for name in ("gap_ns", "call_ns") if name in table.columns)
     if any(intervals.null_count().row(0)):
         raise pl.exceptions.NoDataError("a row without a gap or a length")
     gap_ns = intervals["gap_ns"].to_numpy()

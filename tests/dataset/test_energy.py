@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pybench.campaign.directory import RunDirectory
-from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_SAMPLES
+from pybench.campaign.layout import ENERGY, ENERGY_COUNTER, POWER_POLLED, POWER_SAMPLES
 from pybench.case import Case
 from pybench.dataset import load
 from pybench.dataset.energy import read_recording
@@ -123,6 +123,15 @@ def test_times_are_the_sums_of_gaps_and_lengths_also_over_a_failed_reading(tmp_p
     assert recording.counter_j.tolist() == [1.5, 2.5]
 
 
+def test_the_absolute_times_of_an_older_pybench_are_read_as_well(tmp_path: Path) -> None:
+    _, directory = one_run(tmp_path)
+    directory.file(POWER_SAMPLES).write_text("time_s,power_w\n-0.25,100.0\n0.5,120.5\n")
+    directory.file(POWER_POLLED).write_text("call_s,return_s,power_instant_w\n0.25,0.75,90.0\n1.0,1.5,\n")
+    recording = read_recording(directory)
+    assert (recording.samples_s.tolist(), recording.samples_w.tolist()) == ([-0.25, 0.5], [100.0, 120.5])
+    assert (recording.instant_s.tolist(), recording.instant_w.tolist()) == ([0.5], [90.0])
+
+
 def test_a_channel_that_is_no_table_of_numbers_is_corrupt_and_named(tmp_path: Path) -> None:
     _, directory = one_run(tmp_path)
     for content in (
@@ -131,7 +140,6 @@ def test_a_channel_that_is_no_table_of_numbers_is_corrupt_and_named(tmp_path: Pa
         "gap_ns\n100\n",
         "gap_ns,power_w\nmany,1\n",
         "power_w\n1\n",
-        "time_s,power_w\n0.5,120.5\n",  # absolute times, as before decision 050
         "",
     ):
         directory.file(POWER_SAMPLES).write_text(content)
